@@ -1,0 +1,1 @@
+"""A seeded world for the engine: faults in, promises checked."""

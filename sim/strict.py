@@ -1,0 +1,305 @@
+"""The state, watched: whoever touches a row out of turn is stopped on the spot.
+
+Knows:   which rows the current record's `needs` named, which its step wrote, what a sound row looks like.
+Touches: nothing of the fold's outcome: a watched state is, row for row, the state it watches.
+Never:   objects to loading, saving or looking: outside of a record everything may be touched.
+
+The fold promises to depend on nothing but the rows it asked for, and to say of each that it
+changed. On one machine with everything in memory a broken promise shows nowhere; here it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from functools import wraps
+from typing import Any, TypeVar
+
+from nightmail.core.gaps import gap_at
+from nightmail.core.state import FOLD, State, Table, encode_row
+from nightmail.core.step import FOLDS, Fold, Needs, Step
+from nightmail.model.effects import Answer
+from nightmail.model.ids import account_of, shard_of
+from nightmail.model.records import AnyBody, Copied, Expired, Receipted, Unlinked, Watched
+from nightmail.model.rows import Changes, DueHour, Kept, Mailbox, Need, Queue, Stream, queue_id
+
+K = TypeVar("K")
+R = TypeVar("R")
+
+
+class Misstep(BaseException):
+    """The fold broke a rule of its own. Nothing catches this, not even the net for poison records."""
+
+
+class Unnamed(Misstep):
+    """A step touched a row that its `needs` did not name, or that is not in memory."""
+
+
+class Foreign(Misstep):
+    """A row of another shard was touched."""
+
+
+class Unsaid(Misstep):
+    """A row changed, and nobody was told: it would not be saved."""
+
+
+class Crooked(Misstep):
+    """A row, or what follows from a record, contradicts itself."""
+
+
+# --- who may touch what -----------------------------------------------------------------------
+
+
+class Phase(Enum):
+    OUTSIDE = "outside of any record"
+    NEEDS = "asking what a record needs"
+    STEP = "taking a record"
+
+
+class Watch:
+    """What the current record has named and written so far."""
+
+    def __init__(self) -> None:
+        self.phase = Phase.OUTSIDE
+        self.named: set[tuple[Kept, Any]] = set()
+        self.written: set[tuple[Kept, Any]] = set()
+        self.asked: AnyBody | None = None
+        """The record whose needs are all met."""
+
+
+class StrictTable(Table[K, R]):
+    __slots__ = ("_kind", "_owner", "_watch")
+
+    def __init__(self, row: type[R], kind: Kept, watch: Watch, owner: Callable[[K], bool]) -> None:
+        super().__init__(row)
+        self._kind, self._watch, self._owner = kind, watch, owner
+
+    def _look(self, key: K) -> None:
+        if not self._owner(key):
+            raise Foreign(f"{self._kind.name} {key}")
+        match self._watch.phase:
+            case Phase.NEEDS:
+                self._watch.named.add((self._kind, key))
+            case Phase.STEP:
+                if (self._kind, key) not in self._watch.named:
+                    raise Unnamed(f"{self._kind.name} {key}")
+                if not super().__contains__(key):
+                    raise Unnamed(f"{self._kind.name} {key} is not in memory")
+            case Phase.OUTSIDE:
+                pass
+
+    def _write(self, key: K) -> None:
+        self._look(key)
+        if self._watch.phase is Phase.NEEDS:
+            raise Unsaid(f"{self._kind.name} {key} was written while asking")
+        self._watch.written.add((self._kind, key))
+
+    def __contains__(self, key: object) -> bool:
+        self._look(key)  # pyright: ignore[reportArgumentType]
+        return super().__contains__(key)
+
+    def __getitem__(self, key: K) -> R | None:
+        self._look(key)
+        return super().__getitem__(key)
+
+    def get(self, key: K, default: Any = None) -> Any:
+        self._look(key)
+        return super().get(key, default)
+
+    def __setitem__(self, key: K, row: R | None) -> None:
+        self._write(key)
+        super().__setitem__(key, row)
+
+    def __delitem__(self, key: K) -> None:
+        self._write(key)
+        super().__delitem__(key)
+
+    def unwatched(self, key: Any) -> R | None:
+        return super().get(key)
+
+
+class StrictState(State):
+    """A state whose tables hold the fold to its word."""
+
+    def __init__(self, index: int = 0, shards: int = 1, newest_fold: int = FOLD) -> None:
+        super().__init__(index, shards, newest_fold)
+        self.watch = Watch()
+        self.watched: dict[Kept, StrictTable[Any, Any]] = {}
+        self.streams = self._watched(self.streams, Kept.STREAM, lambda key: self.owns(key[1]))
+        self.accounts = self._watched(self.accounts, Kept.ACCOUNT, self.owns)
+        self.mailboxes = self._watched(self.mailboxes, Kept.MAILBOX, self.owns_device)
+        self.changes = self._watched(self.changes, Kept.CHANGES, self.owns_device)
+        # Time and dead letters belong to whichever shard has them.
+        self.due_hours = self._watched(self.due_hours, Kept.DUE_HOUR, lambda _: True)
+        self.due = self._watched(self.due, Kept.DUE, lambda _: True)
+        self.dead_letters = self._watched(self.dead_letters, Kept.DEAD_LETTER, lambda _: True)
+        self.by_number = {kind: self.watched[kind] for kind in self.by_number}
+
+    def _watched(self, table: Table[K, R], kind: Kept, owner: Callable[[K], bool]) -> Table[K, R]:
+        row: type[R] = table.decode.__self__.type  # pyright: ignore[reportFunctionMemberAccess]
+        made = self.watched[kind] = StrictTable(row, kind, self.watch, owner)
+        return made
+
+    def owns(self, account: int) -> bool:
+        return shard_of(account, self.shards) == self.index
+
+    def owns_device(self, device: int) -> bool:
+        return self.owns(account_of(device))
+
+
+# --- around a record --------------------------------------------------------------------------
+
+
+def strict(folds: Mapping[int, Fold]) -> dict[int, Fold]:
+    """The same folds, watched wherever they are given a `StrictState`. What is watched already stays as it is."""
+    return {
+        version: {body: (_strict_needs(needs), _strict_step(step)) for body, (needs, step) in fold.items()}
+        for version, fold in folds.items()
+    }
+
+
+@contextmanager
+def strictly() -> Generator[None]:
+    """Every fold of this program is watched, until the end of the block."""
+    plain = dict(FOLDS)
+    FOLDS.update(strict(plain))
+    try:
+        yield
+    finally:
+        FOLDS.clear()
+        FOLDS.update(plain)
+
+
+def _strict_needs(needs: Needs) -> Needs:
+    if hasattr(needs, "__wrapped__"):
+        return needs
+
+    @wraps(needs)
+    def asked(state: State, by: int, body: Any) -> Sequence[Need]:
+        if not isinstance(state, StrictState):
+            return needs(state, by, body)
+        watch = state.watch
+        watch.named.clear()
+        watch.phase = Phase.NEEDS
+        try:
+            missing = needs(state, by, body)
+        finally:
+            watch.phase = Phase.OUTSIDE
+        watch.asked = None if missing else body
+        return missing
+
+    return asked
+
+
+def _strict_step(step: Step) -> Step:
+    if hasattr(step, "__wrapped__"):
+        return step
+
+    @wraps(step)
+    def taken(state: State, by: int, via: int, body: Any) -> None:
+        if not isinstance(state, StrictState):
+            step(state, by, via, body)
+            return
+        watch = state.watch
+        if watch.asked is not body:
+            raise Unnamed(f"{type(body).__name__} was taken before its needs were met")
+        watch.asked = None
+        watch.written.clear()
+        before = {key: _bytes(state, *key) for key in watch.named}
+        counted = len(state.effects), len(state.forwards), len(state.derived)
+        watch.phase = Phase.STEP
+        try:
+            step(state, by, via, body)
+        finally:
+            watch.phase = Phase.OUTSIDE
+        for key in watch.named - watch.written:
+            if _bytes(state, *key) != before[key]:
+                raise Unsaid(f"{key} changed in {type(body).__name__}")
+        check_rows(state, watch.written)
+        check_consequences(state, *counted)
+
+    return taken
+
+
+def _bytes(state: StrictState, kind: Kept, key: Any) -> bytes:
+    return encode_row(state.watched[kind].unwatched(key))
+
+
+# --- what a sound row looks like --------------------------------------------------------------
+
+
+def check_rows(state: StrictState, written: set[tuple[Kept, Any]]) -> None:
+    for kind, key in written:
+        match state.watched[kind].unwatched(key):
+            case Mailbox() as mailbox:
+                for lane, queue in enumerate(mailbox.lanes):
+                    _check_queue(state, queue_id(key, lane), queue)
+            case Changes() as changes:
+                _check_changes(changes)
+            case Stream() as stream:
+                _check_stream(stream)
+            case DueHour() as hour:
+                _expect(bool(hour.seconds) and hour.seconds == sorted(set(hour.seconds)), "an hour's seconds", hour)
+                _expect(state.shard.due.get(key) == hour.seconds[0], "an hour's first second", hour)
+            case _:
+                pass
+    _expect(state.shard.next_due == min(state.shard.due.values(), default=0), "next_due", state.shard)
+
+
+def _check_queue(state: State, number: int, queue: Queue) -> None:
+    entries = state.entries.get(number, {})
+    _expect(0 <= queue.acked <= queue.head, "acked and head", queue)
+    reach = queue.acked
+    last_reason = None
+    for gap in queue.gaps:
+        _expect(reach < gap.low <= gap.high <= queue.head, "gaps in order and within (acked, head]", queue)
+        _expect(gap.low > reach + 1 or gap.reason != last_reason, "gaps merged", queue)
+        reach, last_reason = gap.high, gap.reason
+    lost = sum(gap.high - gap.low + 1 for gap in queue.gaps)
+    _expect(queue.waiting == queue.head - queue.acked - lost, "waiting", queue)
+    _expect(len(entries) <= queue.waiting, "entries in memory", (queue, sorted(entries)))
+    for seq in entries:
+        inside = queue.acked < seq <= queue.head and gap_at(queue.gaps, seq) is None
+        _expect(inside, "an entry's number", (seq, queue))
+
+
+def _check_changes(changes: Changes) -> None:
+    seqs = [change.seq for change in changes.items.values()]
+    _expect(seqs == sorted(set(seqs)) and all(0 < seq <= changes.head for seq in seqs), "receipts in order", changes)
+    for key, change in changes.items.items():
+        spans = change.numbers
+        _expect(key == change.key and len(spans) > 0 and len(spans) % 2 == 0, "a receipt", change)
+        rising = all(low <= high for low, high in zip(spans[::2], spans[1::2], strict=True))
+        apart = all(low > high + 1 for high, low in zip(spans[1::2], spans[2::2], strict=False))
+        _expect(rising and apart, "a receipt's numbers", change)
+
+
+def _check_stream(stream: Stream) -> None:
+    for numbers in stream.lanes:
+        _expect(all(numbers.low <= n <= numbers.last for n in numbers.ring), "a ring within [low, last]", stream)
+        _expect(list(numbers.ring) == sorted(numbers.ring), "a ring in order", stream)
+
+
+def check_consequences(state: StrictState, effects: int, forwards: int, derived: int) -> None:
+    """What the step asked for is asked of the right shard."""
+    for effect in state.effects[effects:]:
+        _expect(isinstance(effect, Answer) or state.owns_device(effect.device), "an effect's shard", effect)
+    for forward in state.forwards[forwards:]:
+        there = shard_of(account_of(forward.body.by), state.shards)
+        _expect(forward.shard == there != state.index, "a forward's shard", forward)
+    told = [forward for forward in state.forwards[forwards:] if forward.k > state.shard.told[forward.shard]]
+    _expect(not told, "a forward's number", told)
+    for body in list(state.derived)[derived:]:
+        match body:
+            case Copied() | Receipted():
+                _expect(state.owns_device(body.by), "a consequence's shard", body)
+            case Expired() | Watched() | Unlinked():
+                _expect(state.owns_device(body.device), "a consequence's shard", body)
+            case _:
+                raise Crooked(f"{type(body).__name__} may not follow from another record")
+
+
+def _expect(so: bool, what: str, seen: object) -> None:
+    if not so:
+        raise Crooked(f"{what}: {seen}")

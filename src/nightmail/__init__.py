@@ -1,0 +1,1 @@
+"""Nightmail: every message exactly once, in order, on every device."""

@@ -1,0 +1,230 @@
+"""Accounts, their devices, the list that senders seal for, and whom they do not want to hear from.
+
+Knows:   one account at a time.
+Touches: the account and the mailboxes of its devices.
+
+Each of these is safe to repeat: whoever lost the answer asks again and gets the same one.
+"""
+
+from __future__ import annotations
+
+from nightmail.model.answers import Done, Joined, Said
+from nightmail.model.effects import Answer, Dismissed
+from nightmail.model.ids import DEVICES_EVER, SERVER, account_of, device_id
+from nightmail.model.records import (
+    Blocked,
+    Closed,
+    Linked,
+    Listed,
+    ReceiptsSet,
+    Registered,
+    Unlinked,
+)
+from nightmail.model.refusals import (
+    AnyRefusal,
+    HandleTaken,
+    ListConflict,
+    NotAllowed,
+    TooManyBlocked,
+    TooManyDevices,
+    UnknownAccount,
+    UnknownDevice,
+)
+from nightmail.model.rows import Account, Device, Kept, Mailbox, Need
+
+from .endings import end_mailbox
+from .mailbox import needs_whole
+from .state import State, missing_row
+
+# --- coming into being ------------------------------------------------------------------------
+
+
+def needs_registered(state: State, _by: int, new: Registered | Linked) -> list[Need]:
+    """An account, and the mailbox and receipts of the device it would get."""
+    number = new.account
+    missing: list[Need] = []
+    if not missing_row(state.accounts, Kept.ACCOUNT, number, missing):
+        account = state.accounts[number]
+        index = account.next_index if account else 1
+        if index <= DEVICES_EVER:
+            missing_row(state.mailboxes, Kept.MAILBOX, device_id(number, index), missing)
+            missing_row(state.changes, Kept.CHANGES, device_id(number, index), missing)
+    return missing
+
+
+def step_registered(state: State, _by: int, via: int, new: Registered) -> None:
+    """A new account. Its first device is listed at once, so that it can be written to."""
+    account = state.accounts[new.account]
+    said: Said
+    if account is not None and not account.closed:
+        said = _joined_before(account, new) or HandleTaken(new.handle)
+    elif account is not None and account.handle != new.handle:
+        said = HandleTaken(new.handle)
+    else:
+        account = account or Account(new.handle)
+        said = _join(state, account, new)
+        if isinstance(said, Joined):
+            account.closed = False
+            account.listed = {said.device: new.registration}
+            account.list_version += 1
+            said = Joined(said.device, account.list_version)
+    state.effects.append(Answer(via, said))
+
+
+def step_linked(state: State, by: int, via: int, new: Linked) -> None:
+    """A further device. Nobody seals for it before a list names it."""
+    account = state.accounts[new.account]
+    said: Said | None = _check_rights(by, account, new.account)
+    if said is None:
+        assert account is not None
+        said = _joined_before(account, new) or _join(state, account, new)
+    state.effects.append(Answer(via, said))
+
+
+def _joined_before(account: Account, new: Registered | Linked) -> Joined | None:
+    """The same token again is the same device, asking again."""
+    for number, device in account.devices.items():
+        if device.token == new.token and device.registration == new.registration:
+            return Joined(number, account.list_version)
+    return None
+
+
+def _join(state: State, account: Account, new: Registered | Linked) -> Joined | TooManyDevices:
+    if account.next_index > DEVICES_EVER:
+        return TooManyDevices(DEVICES_EVER)
+    number = device_id(new.account, account.next_index)
+    account.next_index += 1
+    account.devices[number] = Device(new.registration, new.token, new.label, new.platform)
+    state.accounts.put(new.account, account, state.offset)
+    state.mailboxes.put(number, Mailbox(), state.offset)
+    return Joined(number, account.list_version)
+
+
+# --- the device list --------------------------------------------------------------------------
+
+
+def needs_account(state: State, _by: int, body: Listed | Closed | Blocked | ReceiptsSet) -> list[Need]:
+    missing: list[Need] = []
+    missing_row(state.accounts, Kept.ACCOUNT, body.account, missing)
+    return missing
+
+
+def step_listed(state: State, by: int, via: int, new: Listed) -> None:
+    """The next list. Whom it no longer names is removed, and learns it at once."""
+    account = state.accounts[new.account]
+    said: Said | None = _check_rights(by, account, new.account)
+    if said is None:
+        assert account is not None
+        said = _list(state, account, new)
+    state.effects.append(Answer(via, said))
+
+
+def _list(state: State, account: Account, new: Listed) -> Done | ListConflict:
+    if (
+        new.version == account.list_version
+        and new.signed == account.signed_list
+        and set(new.devices) == set(account.listed)
+    ):
+        return Done()  # The same list again.
+    if new.version != account.list_version + 1 or not all(device in account.devices for device in new.devices):
+        return ListConflict(account.list_version)
+    gone = [device for device in account.listed if device not in new.devices]
+    account.listed = {device: account.devices[device].registration for device in new.devices}
+    account.list_version, account.signed_list = new.version, new.signed
+    state.accounts.put(new.account, account, state.offset)
+    state.derived.extend(Unlinked(device) for device in gone)
+    return Done()
+
+
+# --- ending -----------------------------------------------------------------------------------
+
+
+def needs_unlinked(state: State, _by: int, unlinked: Unlinked) -> list[Need]:
+    device = unlinked.device
+    missing: list[Need] = []
+    missing_row(state.accounts, Kept.ACCOUNT, account_of(device), missing)
+    missing_row(state.changes, Kept.CHANGES, device, missing)
+    needs_whole(state, device, missing)
+    return missing
+
+
+def step_unlinked(state: State, by: int, via: int, unlinked: Unlinked) -> None:
+    """A device is revoked: nothing waits for it any more, and everyone who waits for it is told."""
+    device = unlinked.device
+    number = account_of(device)
+    account = state.accounts[number]
+    said: Said | None = _check_rights(by, account, number)
+    if said is None:
+        assert account is not None
+        said = _unlink(state, account, device)
+    if via:
+        state.effects.append(Answer(via, said))
+
+
+def _unlink(state: State, account: Account, device: int) -> Said:
+    if device not in account.devices:
+        return UnknownDevice(device)
+    del account.devices[device]
+    account.listed.pop(device, None)
+    state.accounts.put(account_of(device), account, state.offset)
+    end_mailbox(state, device)
+    state.effects.append(Dismissed(device))
+    return Done()
+
+
+def step_closed(state: State, by: int, via: int, closed: Closed) -> None:
+    """An account ends. The row stays: its handle may come back, its device numbers may not."""
+    account = state.accounts[closed.account]
+    said: Said | None = _check_rights(by, account, closed.account)
+    if said is None:
+        assert account is not None
+        account.closed = True
+        account.listed = {}
+        account.blocked.clear()
+        state.accounts.put(closed.account, account, state.offset)
+        state.derived.extend(Unlinked(device) for device in account.devices)
+        said = Done()
+    state.effects.append(Answer(via, said))
+
+
+# --- wishes -----------------------------------------------------------------------------------
+
+
+def step_blocked(state: State, by: int, via: int, wish: Blocked) -> None:
+    account = state.accounts[wish.account]
+    said: Said | None = _check_rights(by, account, wish.account)
+    if said is None:
+        assert account is not None
+        limit = state.shard.limits.blocked_accounts
+        if wish.on and len(account.blocked) >= limit and wish.peer not in account.blocked:
+            said = TooManyBlocked(limit)
+        else:
+            if wish.on:
+                account.blocked.setdefault(wish.peer, state.now)
+            else:
+                account.blocked.pop(wish.peer, None)
+            state.accounts.put(wish.account, account, state.offset)
+            said = Done()
+    state.effects.append(Answer(via, said))
+
+
+def step_receipts_set(state: State, by: int, via: int, wish: ReceiptsSet) -> None:
+    account = state.accounts[wish.account]
+    said: Said | None = _check_rights(by, account, wish.account)
+    if said is None:
+        assert account is not None
+        account.read_receipts = wish.on
+        state.accounts.put(wish.account, account, state.offset)
+        said = Done()
+    state.effects.append(Answer(via, said))
+
+
+def _check_rights(by: int, account: Account | None, number: int) -> AnyRefusal | None:
+    """Only a device of the account, or the server itself."""
+    if by != SERVER and account_of(by) != number:
+        return NotAllowed()
+    if account is None or (account.closed and not account.devices):
+        return UnknownAccount(number)
+    if by != SERVER and by not in account.devices:
+        return UnknownDevice(by)
+    return None

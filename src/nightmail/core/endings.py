@@ -1,0 +1,144 @@
+"""How entries end without having been delivered: too old, or their device is no more.
+
+Knows:   one mailbox, its entries and its clock.
+Touches: the mailbox; through `tell`, the receipts of whoever sent what is dropped.
+
+Every ending leaves a gap for the device (if there still is one) and a failure for the sender.
+"""
+
+from __future__ import annotations
+
+from nightmail.model.ids import account_of
+from nightmail.model.notes import Dropped
+from nightmail.model.records import Expired, Watched
+from nightmail.model.rows import DueItem, Entry, Mailbox, Need, Queue, queue_id
+from nightmail.model.words import Lane, Reason, State
+
+from . import due
+from .gaps import add_gap, first_waiting
+from .mailbox import needs_entry, needs_front
+from .receipts import Verdicts
+from .state import State as Shard
+
+# --- too old ----------------------------------------------------------------------------------
+
+
+def needs_expired(state: Shard, _by: int, expired: Expired) -> list[Need]:
+    missing: list[Need] = []
+    if expired.seq:
+        needs_entry(state, expired.device, expired.lane, expired.seq, missing)
+    else:
+        needs_front(state, expired.device, missing)
+    return missing
+
+
+def step_expired(state: Shard, _by: int, _via: int, expired: Expired) -> None:
+    mailbox = state.mailboxes[expired.device]
+    if mailbox is None:
+        return
+    if expired.seq:
+        # Its device may have acknowledged it meanwhile: then there is nothing left to drop.
+        if expired.seq in state.entries.get(queue_id(expired.device, expired.lane), {}):
+            _drop(state, expired.device, mailbox, expired.lane, [expired.seq])
+        return
+    for lane in Lane:
+        _drop(state, expired.device, mailbox, lane, _too_old(state, expired.device, lane, mailbox.lanes[lane]))
+    state.derived.append(Watched(expired.device))
+
+
+def _too_old(state: Shard, device: int, lane: Lane, queue: Queue) -> list[int]:
+    """The oldest entries that have outlived the mailbox's limit, as many as one tick looks at."""
+    limits = state.shard.limits
+    entries = state.entries.get(queue_id(device, lane), {})
+    low = first_waiting(queue)
+    old: list[int] = []
+    for seq in range(low, min(queue.head, low + limits.tick_items - 1) + 1):
+        if (entry := entries.get(seq)) is None:
+            continue
+        if not limits.ttl_ms or entry.at + limits.ttl_ms > state.now:
+            break
+        old.append(seq)
+    return old
+
+
+def _drop(state: Shard, device: int, mailbox: Mailbox, lane: Lane, seqs: list[int]) -> None:
+    """End these entries as expired: a gap for the device, a failure for each sender."""
+    if not seqs:
+        return
+    queue, number = mailbox.lanes[lane], queue_id(device, lane)
+    verdicts = Verdicts()
+    for seq in seqs:
+        entry = state.entries[number].pop(seq)
+        queue.waiting -= 1
+        add_gap(queue.gaps, seq, Reason.EXPIRED)
+        if state.stored.get(number, 0) >= seq:
+            state.dropped.append((number, seq))
+        _fail(state, verdicts, device, lane, seq, entry, Reason.EXPIRED)
+    state.mailboxes.put(device, mailbox, state.offset)
+    verdicts.tell(state, device, lane)
+
+
+def _fail(state: Shard, verdicts: Verdicts, device: int, lane: Lane, seq: int, entry: Entry, reason: Reason) -> None:
+    state.notes.append(Dropped(state.now, device, lane, seq, reason))
+    if account_of(entry.by) != account_of(device):
+        verdicts.add(entry, State.FAILED, reason)
+
+
+# --- the clock --------------------------------------------------------------------------------
+
+
+def needs_watched(state: Shard, _by: int, watched: Watched) -> list[Need]:
+    device = watched.device
+    missing: list[Need] = []
+    needs_front(state, device, missing)
+    if not missing and (second := _next_look(state, device)):
+        due.needs_schedule(state, second, missing)
+    return missing
+
+
+def step_watched(state: Shard, _by: int, _via: int, watched: Watched) -> None:
+    device = watched.device
+    mailbox = state.mailboxes[device]
+    if mailbox is None:
+        return
+    mailbox.due = _next_look(state, device)
+    state.mailboxes.put(device, mailbox, state.offset)
+    if mailbox.due:
+        due.schedule(state, mailbox.due, DueItem(device, Lane.NORMAL, 0))
+
+
+def _next_look(state: Shard, device: int) -> int:
+    """The second at which the oldest waiting entry will be too old; 0 if none waits."""
+    mailbox, ttl_ms = state.mailboxes[device], state.shard.limits.ttl_ms
+    if mailbox is None or not ttl_ms:
+        return 0
+    oldest = [
+        state.entries[queue_id(device, lane)][first_waiting(queue)].at
+        for lane, queue in enumerate(mailbox.lanes)
+        if queue.waiting
+    ]
+    if not oldest:
+        return 0
+    # At least one second on: when one tick could not drop them all, the next one goes on.
+    return max(due.second_of(min(oldest) + ttl_ms), due.second_of(state.now + due.SECOND_MS))
+
+
+# --- the device is no more --------------------------------------------------------------------
+
+
+def end_mailbox(state: Shard, device: int) -> None:
+    """Close a mailbox for good. Its entries' senders are told; its receipts have no reader any more."""
+    mailbox = state.mailboxes[device]
+    if mailbox is None:
+        return
+    for lane in Lane:
+        queue, number = mailbox.lanes[lane], queue_id(device, lane)
+        verdicts = Verdicts()
+        for seq, entry in sorted(state.entries.pop(number, {}).items()):
+            _fail(state, verdicts, device, lane, seq, entry, Reason.DEVICE_REMOVED)
+        state.filed.pop(number, None)
+        if state.stored.get(number, 0) > queue.acked:
+            state.cleared[number] = queue.head
+        verdicts.tell(state, device, lane)
+    state.mailboxes.put(device, None, state.offset)
+    state.changes.put(device, None, state.offset)

@@ -1,0 +1,205 @@
+"""A device's queues: file an entry, hand entries out, take the acknowledgement.
+
+Knows:   one mailbox and the entries of its two lanes.
+Touches: the mailbox; through `tell`, the sender's receipts.
+
+The number is given in the same step that files the entry. What will never come is a gap, and a
+gap is handed out like an entry, so a device can always tell "not yet" from "never".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nightmail.model.answers import Done
+from nightmail.model.effects import Answer, Grew
+from nightmail.model.ids import DEVICE_BITS, account_of
+from nightmail.model.notes import Taken
+from nightmail.model.records import Acked
+from nightmail.model.refusals import AckAboveHead, UnknownDevice
+from nightmail.model.rows import DueItem, Entry, EntryRange, Gap, Kept, Mailbox, Need, Queue, queue_id
+from nightmail.model.words import Lane, Reason, State
+
+from . import due
+from .gaps import drop_gaps, first_waiting, gap_at
+from .receipts import Verdicts
+from .state import State as Shard
+from .state import missing_row
+
+DELIVERED, FAILED = State.DELIVERED, State.FAILED
+NO_REASON, UNDECRYPTABLE = Reason.NONE, Reason.UNDECRYPTABLE
+
+# --- filing -----------------------------------------------------------------------------------
+
+
+def needs_filing(state: Shard, device: int, life_ms: int, missing: list[Need]) -> None:
+    """What `file` will touch for this device: its mailbox and, if a clock must be set, the due rows."""
+    if (mailbox := _needs_mailbox(state, device, missing)) is None:
+        return
+    if life_ms:
+        due.needs_schedule(state, due.second_of(state.now + life_ms), missing)
+    elif not mailbox.due and (ttl_ms := state.shard.limits.ttl_ms):
+        due.needs_schedule(state, due.second_of(state.now + ttl_ms), missing)
+
+
+def is_full(state: Shard, mailbox: Mailbox) -> bool:
+    normal, high = mailbox.lanes
+    return normal.waiting + high.waiting >= state.shard.limits.mailbox_entries
+
+
+def file(state: Shard, device: int, mailbox: Mailbox, lane: Lane, entry: Entry) -> int:
+    """Give the entry its number, keep it, and say that there is something new."""
+    queue = mailbox.lanes[lane]
+    queue.head = seq = queue.head + 1
+    queue.waiting += 1
+    number = device << 1 | lane
+    entries = state.entries.get(number)
+    if entries is None:
+        entries = state.entries[number] = {}
+    entries[seq] = entry
+    if number not in state.filed:
+        state.filed[number] = seq
+    if entry.life_ms:
+        # Counted from the server's clock, not from the stamp, which may stand a little ahead of it.
+        due.schedule(state, due.second_of(state.now + entry.life_ms), DueItem(device, lane, seq))
+    elif not mailbox.due and (ttl_ms := state.shard.limits.ttl_ms):
+        mailbox.due = due.second_of(state.now + ttl_ms)
+        due.schedule(state, mailbox.due, DueItem(device, lane, 0))
+    state.mailboxes.put(device, mailbox, state.offset)
+    state.effects.append(Grew(device, lane))
+    return seq
+
+
+# --- handing out ------------------------------------------------------------------------------
+
+
+def needs_offer(state: Shard, device: int, lane: Lane, after: int, limit: int) -> list[Need]:
+    """What must be in memory before `offer` can be asked the same question."""
+    missing: list[Need] = []
+    if mailbox := _needs_mailbox(state, device, missing):
+        queue = mailbox.lanes[lane]
+        low = max(after, queue.acked) + 1
+        _needs_entries(state, queue, queue_id(device, lane), low, min(queue.head, low + limit - 1), missing)
+    return missing
+
+
+def offer(state: Shard, device: int, lane: Lane, after: int, limit: int) -> list[tuple[int, Entry] | Gap]:
+    """What stands behind `after`, in order and without holes: entries with their numbers, and gaps."""
+    mailbox = state.mailboxes[device]
+    if mailbox is None:
+        return []
+    queue = mailbox.lanes[lane]
+    entries = state.entries.get(queue_id(device, lane), {})
+    seq = max(after, queue.acked) + 1
+    last = min(queue.head, seq + limit - 1)
+    offered: list[tuple[int, Entry] | Gap] = []
+    while seq <= last:
+        if (entry := entries.get(seq)) is not None:
+            offered.append((seq, entry))
+            seq += 1
+        else:
+            gap = gap_at(queue.gaps, seq)
+            assert gap is not None, (device, lane, seq)
+            offered.append(Gap(seq, gap.high, gap.reason))
+            seq = gap.high + 1
+    return offered
+
+
+# --- acknowledging ----------------------------------------------------------------------------
+
+
+def needs_acked(state: Shard, by: int, acked: Acked) -> Sequence[Need]:
+    missing: list[Need] = []
+    if mailbox := _needs_mailbox(state, by, missing):
+        queue = mailbox.lanes[acked.lane]
+        if acked.upto <= queue.head:
+            _needs_entries(state, queue, by << 1 | acked.lane, queue.acked + 1, acked.upto, missing)
+    return missing
+
+
+def step_acked(state: Shard, by: int, via: int, acked: Acked) -> None:
+    """Everything up to `upto` is safe on the device: forget it here, and let its senders know."""
+    mailbox = state.mailboxes[by]
+    if mailbox is None:
+        state.effects.append(Answer(via, UnknownDevice(by)))
+        return
+    lane, upto = acked.lane, acked.upto
+    queue = mailbox.lanes[lane]
+    if upto > queue.head:
+        state.effects.append(Answer(via, AckAboveHead(queue.head)))
+        return
+    if via:
+        # Asked for by a client that must know when it may forget which numbers it could not open.
+        state.effects.append(Answer(via, Done()))
+    if upto <= queue.acked:
+        return  # A repeated or late ack says nothing new.
+    number, low, account = by << 1 | lane, queue.acked + 1, account_of(by)
+    entries = state.entries.get(number, {})
+    verdicts = Verdicts()
+    for seq in range(low, upto + 1):
+        entry = entries.pop(seq, None)
+        if entry is None:
+            continue  # A gap: its sender was told when it arose.
+        queue.waiting -= 1
+        if entry.by >> DEVICE_BITS == account:
+            continue  # A copy of one's own message never changes its ticks.
+        if seq in acked.unreadable:
+            verdicts.add(entry, FAILED, UNDECRYPTABLE)
+        else:
+            verdicts.add(entry, DELIVERED, NO_REASON)
+    queue.acked = upto
+    if queue.gaps:
+        drop_gaps(queue.gaps, upto)
+    if state.stored.get(number, 0) >= low:
+        state.cleared[number] = upto
+    state.mailboxes.put(by, mailbox, state.offset)
+    state.notes.append(Taken(state.shard.now, by, lane, low, upto, acked.unreadable))
+    verdicts.tell(state, by, lane)
+
+
+# --- what must be in memory -------------------------------------------------------------------
+
+
+def needs_entry(state: Shard, device: int, lane: Lane, seq: int, missing: list[Need]) -> None:
+    """One entry, if it still waits."""
+    if mailbox := _needs_mailbox(state, device, missing):
+        queue = mailbox.lanes[lane]
+        if seq > queue.acked:
+            _needs_entries(state, queue, queue_id(device, lane), seq, seq, missing)
+
+
+def needs_front(state: Shard, device: int, missing: list[Need]) -> None:
+    """The oldest entries of both lanes, as many as one tick looks at."""
+    if mailbox := _needs_mailbox(state, device, missing):
+        for lane, queue in enumerate(mailbox.lanes):
+            low = first_waiting(queue)
+            high = min(queue.head, low + state.shard.limits.tick_items - 1)
+            _needs_entries(state, queue, queue_id(device, lane), low, high, missing)
+
+
+def needs_whole(state: Shard, device: int, missing: list[Need]) -> None:
+    """A mailbox with everything in it."""
+    if mailbox := _needs_mailbox(state, device, missing):
+        for lane, queue in enumerate(mailbox.lanes):
+            _needs_entries(state, queue, queue_id(device, lane), queue.acked + 1, queue.head, missing)
+
+
+def _needs_mailbox(state: Shard, device: int, missing: list[Need]) -> Mailbox | None:
+    return None if missing_row(state.mailboxes, Kept.MAILBOX, device, missing) else state.mailboxes[device]
+
+
+def _needs_entries(state: Shard, queue: Queue, number: int, low: int, high: int, missing: list[Need]) -> None:
+    if low > high:
+        return
+    entries = state.entries.get(number, {})
+    if len(entries) == queue.waiting:
+        return  # All of them are in memory.
+    seq = low
+    while seq <= high:
+        if seq in entries:
+            seq += 1
+        elif gap := gap_at(queue.gaps, seq):
+            seq = gap.high + 1
+        else:
+            missing.append(EntryRange(number, seq, high))
+            return

@@ -1,0 +1,181 @@
+"""What became of messages, told to the devices of those who sent them.
+
+Knows:   an account's settings, and the receipts that each of its devices has not acknowledged.
+Never:   merges two failures, or reports a number that nobody acknowledged.
+
+Receipts are not a queue but a set of changes: one per (stream, lane, peer device, state), whose
+interval grows and whose number moves on with it. So they stay as few as there are conversations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nightmail.model.answers import Done
+from nightmail.model.effects import Answer, Changed
+from nightmail.model.ids import account_of
+from nightmail.model.notes import Looked
+from nightmail.model.records import ChangesAcked, Read, Receipted
+from nightmail.model.refusals import AckAboveHead, UnknownAccount
+from nightmail.model.rows import Change, ChangeKey, Changes, Entry, Kept, Need
+from nightmail.model.spans import Spans, add_span, pairs
+from nightmail.model.words import Lane, Reason, State
+
+from .state import NOTHING, missing_row
+from .state import State as Shard
+
+READ, FAILED, NO_REASON = State.READ, State.FAILED, Reason.NONE
+
+
+class Verdicts:
+    """Collects what one record says about many entries of one device, one receipt per sender."""
+
+    __slots__ = ("found",)
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[int, State, Reason], Spans] = {}
+
+    def add(self, entry: Entry, verdict: State, reason: Reason) -> None:
+        key = (entry.by, verdict, reason)
+        spans = self.found.get(key)
+        if spans is None:
+            self.found[key] = [entry.n, entry.n]
+        else:
+            add_span(spans, entry.n, entry.n)
+
+    def tell(self, state: Shard, device: int, lane: Lane) -> None:
+        to = account_of(device)
+        for (by, verdict, reason), spans in self.found.items():
+            numbers = tuple(pairs(spans))
+            state.tell(account_of(by), Receipted(by, to, lane, device, verdict, reason, state.shard.now, numbers))
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def needs_read(state: Shard, by: int, _read: Read) -> list[Need]:
+    missing: list[Need] = []
+    missing_row(state.accounts, Kept.ACCOUNT, account_of(by), missing)
+    return missing
+
+
+def step_read(state: Shard, by: int, via: int, read: Read) -> None:
+    """Tell a sender what was read, unless the reader keeps that to themselves."""
+    reader = account_of(by)
+    account = state.accounts[reader]
+    if account is None or by not in account.devices:
+        state.effects.append(Answer(via, UnknownAccount(reader)))
+        return
+    shown = account.read_receipts and read.peer not in account.blocked
+    for span in read.spans:
+        if account_of(span.by) != read.peer or read.peer == reader:
+            continue
+        state.notes.append(Looked(state.now, by, span.by, span.lane, span.low, span.high))
+        if shown:
+            numbers = ((span.low, span.high),)
+            receipt = Receipted(span.by, reader, span.lane, by, READ, NO_REASON, state.now, numbers)
+            state.tell(read.peer, receipt)
+    if via:
+        state.effects.append(Answer(via, Done()))
+
+
+# --- receiving receipts -----------------------------------------------------------------------
+
+
+def needs_receipted(state: Shard, _by: int, receipt: Receipted) -> Sequence[Need]:
+    number = account_of(receipt.by)
+    account = state.accounts.get(number)
+    if account is not None:
+        changes = state.changes
+        for device in account.devices:
+            if device not in changes:
+                break
+        else:
+            return NOTHING
+    missing: list[Need] = []
+    if not missing_row(state.accounts, Kept.ACCOUNT, number, missing) and account is not None:
+        for device in account.devices:
+            missing_row(state.changes, Kept.CHANGES, device, missing)
+    return missing
+
+
+def step_receipted(state: Shard, _by: int, _via: int, receipt: Receipted) -> None:
+    """Let every device of the sender's account know."""
+    account = state.accounts[account_of(receipt.by)]
+    if account is None or (receipt.state == READ and not account.read_receipts):
+        return
+    for device in account.devices:
+        note(state, device, receipt)
+
+
+def note(state: Shard, device: int, receipt: Receipted) -> None:
+    """Merge a receipt into what one device has yet to hear."""
+    changes = state.changes[device]
+    if changes is None:
+        changes = Changes()
+    r = receipt
+    if r.state == FAILED:
+        for low, high in r.numbers:
+            for n in range(low, high + 1):
+                _put(changes, (r.by, r.to, r.lane, r.device, r.state, n), r, ((n, n),))
+    else:
+        _put(changes, (r.by, r.to, r.lane, r.device, r.state, 0), r, r.numbers)
+    state.changes.put(device, changes, state.offset)
+    state.effects.append(Changed(device))
+
+
+def _put(changes: Changes, key: ChangeKey, receipt: Receipted, numbers: tuple[tuple[int, int], ...]) -> None:
+    changes.head = seq = changes.head + 1
+    change = changes.items.pop(key, None)
+    if change is None:
+        spans: Spans = []
+        change = Change(key, seq, receipt.at, receipt.reason, spans)
+    else:
+        change.seq, change.at, change.reason, spans = seq, receipt.at, receipt.reason, change.numbers
+    for low, high in numbers:
+        add_span(spans, low, high)
+    changes.items[key] = change
+
+
+# --- handing receipts out ---------------------------------------------------------------------
+
+
+def needs_changes(state: Shard, device: int) -> Sequence[Need]:
+    if device in state.changes:
+        return NOTHING
+    missing: list[Need] = []
+    missing_row(state.changes, Kept.CHANGES, device, missing)
+    return missing
+
+
+def changes_after(state: Shard, device: int, after: int, limit: int) -> list[Change]:
+    """The oldest receipts behind `after`. The numbers grow, but are not without holes."""
+    changes = state.changes[device]
+    if changes is None or changes.head <= after:
+        return []
+    return [change for change in changes.items.values() if change.seq > after][:limit]
+
+
+def needs_changes_acked(state: Shard, by: int, _acked: ChangesAcked) -> Sequence[Need]:
+    return needs_changes(state, by)
+
+
+def step_changes_acked(state: Shard, by: int, via: int, acked: ChangesAcked) -> None:
+    """These receipts are safe on the device. One that moved on since has a higher number, and stays."""
+    changes = state.changes[by]
+    if changes is None:
+        return
+    upto = acked.upto
+    if upto > changes.head:
+        state.effects.append(Answer(via, AckAboveHead(changes.head)))
+        return
+    heard: list[ChangeKey] = []
+    for key, change in changes.items.items():
+        if change.seq > upto:
+            break
+        heard.append(key)
+    if not heard:
+        return
+    for key in heard:
+        del changes.items[key]
+    state.changes.put(by, changes, state.offset)

@@ -1,0 +1,268 @@
+"""Taking in a message: accept it once, file it once, answer every retry alike.
+
+Knows:   the sender's stream, the recipient's account and mailboxes.
+Touches: only rows of the recipient's shard; the sender's own copies go there by `tell`.
+
+The recipient's shard decides, so a refusal is final and costs one hop. The watermark of the
+stream never expires: it is the whole memory that a retry needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nightmail.model.answers import Accepted, Said, Settled
+from nightmail.model.effects import Answer
+from nightmail.model.ids import account_of
+from nightmail.model.notes import Placed
+from nightmail.model.records import Copied, Envelope, Receipted, Sent, Voided
+from nightmail.model.refusals import (
+    AnyRefusal,
+    IdReused,
+    MailboxFull,
+    NumberVoided,
+    OutOfOrder,
+    StaleDevices,
+    UnknownRecipient,
+)
+from nightmail.model.rows import Account, Entry, Kept, Need, Numbers, RowKey, Stream
+from nightmail.model.words import Reason, State
+
+from . import mailbox
+from .receipts import note
+from .state import NOTHING, missing_row
+from .state import State as Shard
+
+FAILED = State.FAILED
+
+VOID = b""
+"""The content tag of a number that was given up."""
+
+
+# --- a message --------------------------------------------------------------------------------
+
+
+def needs_sent(state: Shard, by: int, sent: Sent) -> Sequence[Need]:
+    if sent.to in state.accounts and (by, sent.to) in state.streams and not sent.life_ms:
+        for envelope in sent.envelopes:
+            box = state.mailboxes.get(envelope.device) if account_of(envelope.device) == sent.to else None
+            if box is None or not box.due:
+                break
+        else:
+            return NOTHING
+    missing: list[Need] = []
+    _needs_stream(state, by, sent.to, missing)
+    for envelope in sent.envelopes:
+        if account_of(envelope.device) == sent.to:
+            mailbox.needs_filing(state, envelope.device, sent.life_ms, missing)
+    return missing
+
+
+def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
+    to = sent.to
+    account = state.accounts[to]
+    stream = state.streams[by, to]
+    if stream is None:
+        stream = Stream()
+    numbers = stream.lanes[sent.lane]
+    if sent.n <= numbers.last:
+        # The first answer may have been lost: repeat it word for word.
+        state.effects.append(Answer(via, _answer_again(numbers, sent)))
+        return
+    if refusal := _check(state, account, numbers, by, sent):
+        state.effects.append(Answer(via, refusal))
+        return
+    assert account is not None
+
+    stream.at = at = _stamp(state, stream.at, sent.seen)
+    accepted = Accepted(sent.id, sent.tag, at, sent.list_version)
+    _take(numbers, sent.n, sent.floor, state.shard.limits.ring_acks, accepted)
+    state.streams.put((by, to), stream, state.offset)
+
+    blocked = bool(account.blocked) and account_of(by) in account.blocked
+    places = () if blocked else _file(state, by, at, sent)
+    state.notes.append(Placed(at, by, to, sent.lane, sent.n, sent.id, sent.of, False, blocked, places))
+    if sent.own_envelopes:
+        s = sent
+        copies = Copied(by, to, s.lane, s.n, s.id, s.tag, s.kind, s.of, s.life_ms, at, s.own_envelopes)
+        state.tell(account_of(by), copies)
+    state.effects.append(Answer(via, accepted))
+
+
+def _stamp(state: Shard, last: int, seen: int) -> int:
+    """Later than the stream's last stamp, and than what its sender had seen, within bounds."""
+    at = state.shard.now
+    if seen >= at:
+        at = min(seen + 1, at + state.shard.limits.ahead_ms)
+    return at if at > last else last + 1
+
+
+def answer_from_memory(state: Shard, by: int, sent: Sent) -> Said | None:
+    """The answer to a retry, if it can be given without going through the log once more."""
+    stream = state.streams.get((by, sent.to))
+    if stream is None or sent.n > stream.lanes[sent.lane].last:
+        return None
+    return _answer_again(stream.lanes[sent.lane], sent)
+
+
+def _answer_again(numbers: Numbers, sent: Sent | Voided) -> Said:
+    first = numbers.ring.get(sent.n)
+    if first is None:
+        return Settled(sent.id)
+    if first.id != sent.id:
+        return IdReused(sent.id)
+    if isinstance(sent, Voided):
+        return first
+    if first.tag == VOID:
+        return NumberVoided(sent.id)
+    return first if first.tag == sent.tag else IdReused(sent.id)
+
+
+def _check(state: Shard, account: Account | None, numbers: Numbers, by: int, sent: Sent) -> AnyRefusal | None:
+    if sent.n > numbers.last + 1:
+        return OutOfOrder(numbers.last + 1)
+    if account is None or account.closed:
+        return UnknownRecipient(sent.to)
+    if stale := _check_devices(account, by, sent):
+        return stale
+    for envelope in sent.envelopes:
+        if not mailbox.is_full(state, state.mailboxes.there(envelope.device)):
+            return None
+    # An account without any device to deliver to is full in the same sense: later may do.
+    return MailboxFull(state.shard.limits.mailbox_entries)
+
+
+def _check_devices(account: Account, by: int, sent: Sent) -> StaleDevices | None:
+    """Sealed for exactly the listed devices; a re-seal, for some of them."""
+    listed = account.listed
+    known = 0
+    for envelope in sent.envelopes:
+        if listed.get(envelope.device) == envelope.registration and envelope.device != by:
+            known += 1
+    exact = known == len(sent.envelopes) and sent.list_version == account.list_version
+    if known > 1 and exact:
+        # One device named twice must not stand in for another.
+        exact = len({envelope.device for envelope in sent.envelopes}) == known
+    if exact and (sent.of is not None or known == len(listed) - (by in listed)):
+        return None
+    given = {envelope.device: envelope.registration for envelope in sent.envelopes}
+    missing = () if sent.of is not None else tuple(sorted(d for d in listed if d not in given and d != by))
+    extra = tuple(sorted(d for d in given if d not in listed or d == by))
+    rekeyed = tuple(sorted(d for d, r in given.items() if d != by and d in listed and listed[d] != r))
+    return StaleDevices(account.list_version, missing, extra, rekeyed)
+
+
+def _take(numbers: Numbers, n: int, floor: int, ring_acks: int, accepted: Accepted) -> None:
+    """Move the watermark to `n`, and forget the answers that nobody can ask for any more."""
+    numbers.last = n
+    ring = numbers.ring
+    ring[n] = accepted
+    keep = n - ring_acks + 1
+    if floor > keep:
+        keep = floor if floor < n else n
+    low = numbers.low
+    if low < keep:
+        while low < keep:
+            ring.pop(low, None)
+            low += 1
+        numbers.low = low
+
+
+def _file(state: Shard, by: int, at: int, sent: Sent) -> tuple[tuple[int, int], ...]:
+    """One entry per device with room; a device without any fails alone."""
+    places: list[tuple[int, int]] = []
+    s = sent
+    for envelope in s.envelopes:
+        device = envelope.device
+        box = state.mailboxes.there(device)
+        if mailbox.is_full(state, box):
+            places.append((device, 0))
+            full = Receipted(by, s.to, s.lane, device, FAILED, Reason.MAILBOX_FULL, state.now, ((s.n, s.n),))
+            state.tell(account_of(by), full)
+            continue
+        entry = Entry(by, s.to, s.n, s.id, s.tag, s.kind, s.of, at, s.life_ms, envelope.ciphertext)
+        places.append((device, mailbox.file(state, device, box, s.lane, entry)))
+    return tuple(places)
+
+
+# --- a number that was given up ---------------------------------------------------------------
+
+
+def needs_voided(state: Shard, by: int, voided: Voided) -> list[Need]:
+    missing: list[Need] = []
+    _needs_stream(state, by, voided.to, missing)
+    return missing
+
+
+def step_voided(state: Shard, by: int, via: int, voided: Voided) -> None:
+    """Consume a number, unless its message was accepted after all: then say so."""
+    stream = state.streams[by, voided.to] or Stream()
+    numbers = stream.lanes[voided.lane]
+    account = state.accounts[voided.to]
+    said: Said
+    if voided.n <= numbers.last:
+        said = _answer_again(numbers, voided)
+    elif voided.n > numbers.last + 1:
+        said = OutOfOrder(numbers.last + 1)
+    elif account is None:
+        said = UnknownRecipient(voided.to)
+    else:
+        said = Accepted(voided.id, VOID, state.now, 0)
+        _take(numbers, voided.n, voided.floor, state.shard.limits.ring_acks, said)
+        state.streams.put((by, voided.to), stream, state.offset)
+    state.effects.append(Answer(via, said))
+
+
+# --- the sender's own copies ------------------------------------------------------------------
+
+
+def needs_copied(state: Shard, _by: int, copied: Copied) -> list[Need]:
+    own = account_of(copied.by)
+    missing: list[Need] = []
+    missing_row(state.accounts, Kept.ACCOUNT, own, missing)
+    missing_row(state.changes, Kept.CHANGES, copied.by, missing)
+    for envelope in copied.envelopes:
+        if account_of(envelope.device) == own:
+            mailbox.needs_filing(state, envelope.device, copied.life_ms, missing)
+    return missing
+
+
+def step_copied(state: Shard, _by: int, _via: int, copied: Copied) -> None:
+    """File the copies, and tell the sending device of each own device that has none."""
+    account = state.accounts[account_of(copied.by)]
+    if account is None:
+        return
+    sealed: dict[int, Envelope] = {envelope.device: envelope for envelope in copied.envelopes}
+    places: list[tuple[int, int]] = []
+    for device, registration in account.listed.items():
+        if device == copied.by:
+            continue
+        envelope = sealed.get(device)
+        if envelope is None or envelope.registration != registration:
+            # A re-seal names the one device it is for: the others are not missing it.
+            if copied.of is None:
+                _note_uncopied(state, copied, account, device, Reason.STALE_DEVICES)
+            continue
+        box = state.mailboxes.there(device)
+        if mailbox.is_full(state, box):
+            places.append((device, 0))
+            _note_uncopied(state, copied, account, device, Reason.MAILBOX_FULL)
+            continue
+        c = copied
+        entry = Entry(c.by, c.to, c.n, c.id, c.tag, c.kind, c.of, c.at, c.life_ms, envelope.ciphertext)
+        places.append((device, mailbox.file(state, device, box, copied.lane, entry)))
+    c = copied
+    state.notes.append(Placed(c.at, c.by, c.to, c.lane, c.n, c.id, c.of, True, False, tuple(places)))
+
+
+def _note_uncopied(state: Shard, copied: Copied, account: Account, device: int, reason: Reason) -> None:
+    if copied.by in account.devices:
+        n = copied.n
+        lost = Receipted(copied.by, copied.to, copied.lane, device, FAILED, reason, state.now, ((n, n),))
+        note(state, copied.by, lost)
+
+
+def _needs_stream(state: Shard, by: int, to: int, missing: list[Need]) -> None:
+    missing_row(state.accounts, Kept.ACCOUNT, to, missing)
+    if (by, to) not in state.streams:
+        missing.append(RowKey(Kept.STREAM, by, to))

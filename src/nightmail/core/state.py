@@ -1,0 +1,215 @@
+"""The rows of one shard that are in memory, and what the fold has to say about them.
+
+Knows:   which rows changed, and at which offset; what was filed and what was cleared.
+Touches: nothing but itself. Rows come in by `install` and go out by `changed_rows`.
+
+Whether a row is here or only in the store must never decide anything: a row that `needs` named
+is here, or known to be absent (None); any other is a KeyError.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+from nightmail.model.effects import Effect, Forward
+from nightmail.model.ids import shard_of
+from nightmail.model.notes import Note
+from nightmail.model.records import AnyBody, Copied, Receipted
+from nightmail.model.rows import (
+    Account,
+    Changes,
+    DeadLetter,
+    Due,
+    DueHour,
+    Entry,
+    Kept,
+    Mailbox,
+    Need,
+    Row,
+    RowKey,
+    Shard,
+    Stream,
+    queue_id,
+)
+
+from .gaps import gap_at
+
+K = TypeVar("K")
+R = TypeVar("R")
+
+Entries: TypeAlias = dict[int, Entry]
+"""Sequence number → entry, of one queue."""
+
+FOLD = 1
+"""The newest fold version that this program knows."""
+
+NOTHING: tuple[Need, ...] = ()
+"""Nothing is missing."""
+
+SHARD = RowKey(Kept.SHARD, 0)
+
+decode_entry = msgspec.msgpack.Decoder(Entry).decode
+
+encode_row = msgspec.msgpack.Encoder().encode
+"""A dict keeps the order in which it grew, so that order follows from the log, too, and survives
+a load. A set would not: rows have none."""
+
+
+class Table(dict[K, R | None], Generic[K, R]):
+    """Rows of one kind. None stands for a row that is known not to exist."""
+
+    __slots__ = ("changed", "decode")
+
+    def __init__(self, row: type[R]) -> None:
+        super().__init__()
+        self.decode = msgspec.msgpack.Decoder(row).decode
+        self.changed: dict[K, int] = {}
+        """Key → offset of the last record that changed the row."""
+
+    def put(self, key: K, row: R | None, offset: int) -> None:
+        self[key] = row
+        self.changed[key] = offset
+
+    def there(self, key: K) -> R:
+        """The row under `key`, which must exist: asking for another is our mistake."""
+        row = self[key]
+        assert row is not None, key
+        return row
+
+
+class State:
+    """One shard after folding everything up to `offset`."""
+
+    def __init__(self, index: int = 0, shards: int = 1, newest_fold: int = FOLD) -> None:
+        self.index = index
+        self.shards = shards
+        self.newest_fold = newest_fold
+        self.shard = Shard()
+        self.offset = 0
+
+        self.accounts: Table[int, Account] = Table(Account)
+        self.streams: Table[tuple[int, int], Stream] = Table(Stream)
+        self.mailboxes: Table[int, Mailbox] = Table(Mailbox)
+        self.changes: Table[int, Changes] = Table(Changes)
+        self.due_hours: Table[int, DueHour] = Table(DueHour)
+        self.due: Table[int, Due] = Table(Due)
+        self.dead_letters: Table[int, DeadLetter] = Table(DeadLetter)
+        self.by_number: dict[Kept, Table[int, Any]] = {
+            Kept.ACCOUNT: self.accounts,
+            Kept.MAILBOX: self.mailboxes,
+            Kept.CHANGES: self.changes,
+            Kept.DUE_HOUR: self.due_hours,
+            Kept.DUE: self.due,
+            Kept.DEAD_LETTER: self.dead_letters,
+        }
+
+        self.entries: dict[int, Entries] = {}
+        """Queue → the entries of it that are in memory."""
+        self.filed: dict[int, int] = {}
+        """Queue → the first entry filed since the last checkpoint."""
+        self.stored: dict[int, int] = {}
+        """Queue → the highest entry that the store may hold. Beside the row, because it depends on when we saved."""
+        self.cleared: dict[int, int] = {}
+        """Queue → entries up to here may go from the store."""
+        self.dropped: list[tuple[int, int]] = []
+
+        self.effects: list[Effect] = []
+        self.forwards: list[Forward] = []
+        self.derived: deque[AnyBody] = deque()
+        """Records that follow from the current one and are folded right after it, under its offset."""
+        self.notes: list[Note] = []
+
+    # --- for the fold -------------------------------------------------------------------------
+
+    @property
+    def now(self) -> int:
+        return self.shard.now
+
+    def tell(self, account: int, body: Copied | Receipted) -> None:
+        """Bring this to the shard of `account`: at once if it is ours, by its log if not."""
+        if self.shards == 1 or (there := shard_of(account, self.shards)) == self.index:
+            self.derived.append(body)
+            return
+        told = self.shard.told
+        k = told[there] = told.get(there, 0) + 1
+        self.forwards.append(Forward(there, k, body))
+
+    # --- for whoever loads and saves ------------------------------------------------------------
+
+    def install(self, key: RowKey, data: bytes | None) -> None:
+        """Put a row where the fold can see it. What is here already is newer, and stays."""
+        if key.kind is Kept.SHARD:
+            self.shard = msgspec.msgpack.decode(data, type=Shard) if data else Shard()
+            return
+        if key.kind is Kept.STREAM:
+            if (key.a, key.b) not in self.streams:
+                self.streams[key.a, key.b] = self.streams.decode(data) if data is not None else None
+            return
+        table = self.by_number[key.kind]
+        if key.a in table:
+            return
+        table[key.a] = row = table.decode(data) if data is not None else None
+        if isinstance(row, Mailbox):
+            for lane, queue in enumerate(row.lanes):
+                if queue.waiting:
+                    self.stored[queue_id(key.a, lane)] = queue.head
+
+    def install_entries(self, number: int, stored: Iterable[tuple[int, bytes]]) -> None:
+        """Put entries where the fold can see them, except those that ended since they were saved."""
+        mailbox = self.mailboxes[number >> 1]
+        if mailbox is None:
+            return
+        queue = mailbox.lanes[number & 1]
+        entries = self.entries.setdefault(number, {})
+        for seq, data in stored:
+            if seq > queue.acked and seq not in entries and gap_at(queue.gaps, seq) is None:
+                entries[seq] = decode_entry(data)
+
+    def changed_rows(self) -> Iterator[tuple[RowKey, int, Row | None]]:
+        """Every row that changed since `forget_changes`, with its version."""
+        yield SHARD, self.offset, self.shard
+        for pair, version in self.streams.changed.items():
+            yield RowKey(Kept.STREAM, *pair), version, self.streams[pair]
+        for kind, table in self.by_number.items():
+            for number, version in table.changed.items():
+                yield RowKey(kind, number), version, table[number]
+
+    def known_rows(self) -> Iterator[tuple[RowKey, Row | None]]:
+        """Every row in memory, and every one known to be absent."""
+        for pair, stream in self.streams.items():
+            yield RowKey(Kept.STREAM, *pair), stream
+        for kind, table in self.by_number.items():
+            for number, row in table.items():
+                yield RowKey(kind, number), row
+
+    def row(self, key: RowKey) -> Row | None:
+        """A row that is in memory."""
+        return self.streams[key.a, key.b] if key.kind is Kept.STREAM else self.by_number[key.kind][key.a]
+
+    def forget_changes(self) -> None:
+        """What has changed so far is being saved: from here on it counts as unchanged."""
+        self.streams.changed.clear()
+        for table in self.by_number.values():
+            table.changed.clear()
+        self.filed.clear()
+        self.cleared.clear()
+        self.dropped.clear()
+        self.notes.clear()
+
+    def tables(self) -> list[Table[Any, Any]]:
+        return [self.streams, *self.by_number.values()]
+
+    def count_changed(self) -> int:
+        return len(self.streams.changed) + sum(len(table.changed) for table in self.by_number.values())
+
+
+def missing_row(table: Table[int, R], kind: Kept, number: int, missing: list[Need]) -> bool:
+    """Whether a row is not in memory; if so, it is noted as missing."""
+    if number in table:
+        return False
+    missing.append(RowKey(kind, number))
+    return True

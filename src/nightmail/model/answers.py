@@ -1,0 +1,40 @@
+"""What the fold says back to whoever asked, when it is a yes. The noes are in refusals.py."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from . import refusals
+
+
+class Accepted(Struct, frozen=True, array_like=True, gc=False, tag=1):
+    """*Sent*: durable, and it will be shown exactly once. Repeated word for word to every retry."""
+
+    id: str
+    tag: bytes
+    """Empty: the number was voided."""
+    at: int
+    list_version: int
+
+
+class Settled(Struct, frozen=True, array_like=True, gc=False, tag=2):
+    """A number that its sender had declared answered; the answer itself is no longer kept."""
+
+    id: str
+
+
+class Joined(Struct, frozen=True, array_like=True, gc=False, tag=3):
+    """A device exists, under this id."""
+
+    device: int
+    list_version: int
+
+
+class Done(Struct, frozen=True, array_like=True, gc=False, tag=4):
+    """It is so now."""
+
+
+Answer: TypeAlias = Accepted | Settled | Joined | Done
+Said: TypeAlias = Answer | refusals.AnyRefusal

@@ -1,0 +1,51 @@
+"""What the fold asks for. Effects run only after the record that justifies them is durable.
+
+They may repeat after a crash, so each must be harmless twice.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from .answers import Said
+from .records import Copied, Receipted
+from .words import Lane
+
+
+class Answer(Struct, frozen=True):
+    """Say this to whoever waits at `via`."""
+
+    via: int
+    said: Said
+
+
+class Grew(Struct, frozen=True, gc=False):
+    """A queue has something its device has not been offered yet."""
+
+    device: int
+    lane: Lane
+
+
+class Changed(Struct, frozen=True, gc=False):
+    """A device has a receipt it has not been offered yet."""
+
+    device: int
+
+
+class Dismissed(Struct, frozen=True, gc=False):
+    """A device is no more: close its connections."""
+
+    device: int
+
+
+class Forward(Struct, frozen=True):
+    """Append this to another shard's log, as the `k`-th thing it is told by us."""
+
+    shard: int
+    k: int
+    body: Copied | Receipted
+
+
+Effect: TypeAlias = Answer | Grew | Changed | Dismissed

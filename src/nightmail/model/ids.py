@@ -1,0 +1,67 @@
+"""Who is who: accounts, devices, messages, and which shard they live on.
+
+An account's id follows from its handle and a device's id contains its account, so nobody
+has to ask a directory where anything lives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import NamedTuple
+
+ACCOUNT_BITS = 49
+DEVICE_BITS = 12
+DEVICES_EVER = (1 << DEVICE_BITS) - 1
+"""Device numbers of one account are never reused; this is how many it can have over its life."""
+
+SERVER = 0
+"""The author of records that no device sent (time, forwards, operators)."""
+
+MESSAGE_ID_CHARS = 64
+
+_MESSAGE_ID = re.compile(r"([0-9a-f]{1,16}):([0-9]{1,15}):([0-9]{1,12}):([0-9a-z]{1,16})\Z")
+
+
+def account_id(handle: str) -> int:
+    """The account behind a handle. Two handles with one id are possible (1 in 5 * 10**14) and refused."""
+    digest = hashlib.blake2b(handle.encode(), digest_size=8, person=b"account").digest()
+    return (int.from_bytes(digest, "big") >> (64 - ACCOUNT_BITS)) | 1
+
+
+def device_id(account: int, index: int) -> int:
+    """The `index`-th device of an account, counted from 1."""
+    assert 1 <= index <= DEVICES_EVER, index
+    return account << DEVICE_BITS | index
+
+
+def account_of(device: int) -> int:
+    return device >> DEVICE_BITS
+
+
+def index_of(device: int) -> int:
+    return device & DEVICES_EVER
+
+
+def shard_of(account: int, shards: int) -> int:
+    """Account ids are hashes, so the remainder spreads them evenly (the lowest bit is always set)."""
+    return (account >> 1) % shards
+
+
+class MessageId(NamedTuple):
+    """A message id taken apart. Sorts by time, then by the device's own count."""
+
+    at_ms: int
+    sequence: int
+    device: int
+    random: str
+
+    @classmethod
+    def parse(cls, text: str) -> MessageId:
+        if not (match := _MESSAGE_ID.match(text)):
+            raise ValueError("not a message id: want device:milliseconds:sequence:random")
+        device, at_ms, sequence, random = match.groups()
+        return cls(int(at_ms), int(sequence), int(device, 16), random)
+
+    def __str__(self) -> str:
+        return f"{self.device:x}:{self.at_ms}:{self.sequence:05d}:{self.random}"

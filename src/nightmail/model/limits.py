@@ -1,0 +1,42 @@
+"""Every number that decides a record's fate.
+
+The fold may depend on nothing but the log, so `FoldLimits` is itself logged (`LimitsSet`) and
+kept in the shard's row; `FormLimits` are checked before a record is logged at all.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+class FoldLimits(Struct, frozen=True, array_like=True):
+    mailbox_entries: int = 10_000
+    """Message entries one device may leave waiting. A phone that is off for a month still fits."""
+    ring_acks: int = 256
+    """Answers kept per stream and lane, and so the most a client may leave unacknowledged."""
+    ttl_ms: int = 30 * DAY_MS
+    """How long an undelivered entry lives; 0 is never."""
+    ahead_ms: int = 2_000
+    """How far past the server's clock a stamp may go to stand after what its sender had seen."""
+    tick_items: int = 256
+    """Due items handled by one `Ticked`, so that time passing never stops the loop for long."""
+    blocked_accounts: int = 10_000
+    """Accounts one account may block: its block list is one row."""
+
+
+class FormLimits(Struct, frozen=True):
+    body_bytes: int = 64 * 1024
+    """Ciphertext of one envelope."""
+    envelopes: int = 256
+    """Devices one message may be sealed for, on each side."""
+    spans: int = 1_024
+    """Intervals or sequence numbers that one acknowledgement or read mark may list."""
+    handle_chars: int = 64
+    label_chars: int = 64
+    """Device name."""
+    list_bytes: int = 64 * 1024
+    """A signed device list."""
+    lifetime_ms: int = 7 * DAY_MS
+    """Longest timer of a disappearing message."""

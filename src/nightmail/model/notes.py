@@ -1,0 +1,64 @@
+"""The delivery log's lines: who, what, when, why. No content, and never read by the fold.
+
+A note stands for one record, not for one message and device: an acknowledgement of a hundred
+entries is one line. `trace` puts a message's life together again.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from .words import Lane, Reason
+
+
+class Placed(Struct, frozen=True, array_like=True, gc=False, tag=1):
+    """A message was accepted, or its own copies were filed, at these places."""
+
+    at: int
+    by: int
+    to: int
+    lane: Lane
+    n: int
+    id: str
+    of: str | None
+    copy: bool
+    blocked: bool
+    places: tuple[tuple[int, int], ...]
+    """(device, seq); seq 0: its mailbox was full."""
+
+
+class Taken(Struct, frozen=True, array_like=True, gc=False, tag=2):
+    """A device acknowledged `low` to `high` of one lane."""
+
+    at: int
+    device: int
+    lane: Lane
+    low: int
+    high: int
+    unreadable: tuple[int, ...]
+
+
+class Looked(Struct, frozen=True, array_like=True, gc=False, tag=3):
+    """A person read messages of `by`, numbers `low` to `high`, on `device`."""
+
+    at: int
+    device: int
+    by: int
+    lane: Lane
+    low: int
+    high: int
+
+
+class Dropped(Struct, frozen=True, array_like=True, gc=False, tag=4):
+    """An entry ended without having been delivered."""
+
+    at: int
+    device: int
+    lane: Lane
+    seq: int
+    reason: Reason
+
+
+Note: TypeAlias = Placed | Taken | Looked | Dropped

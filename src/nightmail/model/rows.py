@@ -1,0 +1,231 @@
+"""What is remembered. Rows are nouns: mutable, slotted, and small enough to be written whole.
+
+A row holds only what follows from the log. What depends on the machine (is it saved yet, is it
+in memory) is kept beside it, never in it: the same log must give the same bytes everywhere.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple, TypeAlias
+
+from msgspec import Struct, field
+
+from .answers import Accepted
+from .limits import FoldLimits
+from .spans import Spans
+from .words import Kind, Lane, Platform, Reason, State
+
+
+class Kept(IntEnum):
+    """Which table a row belongs to. The numbers are on disk: only ever add."""
+
+    SHARD = 0
+    ACCOUNT = 1
+    STREAM = 2
+    MAILBOX = 3
+    CHANGES = 4
+    DUE_HOUR = 5
+    DUE = 6
+    DEAD_LETTER = 7
+
+
+class RowKey(NamedTuple):
+    kind: Kept
+    a: int
+    b: int = 0
+
+
+class EntryRange(NamedTuple):
+    """Entries `low` to `high`, both included, of one queue."""
+
+    queue: int
+    low: int
+    high: int
+
+
+Need: TypeAlias = RowKey | EntryRange
+
+
+def queue_id(device: int, lane: int) -> int:
+    """One number for (device, lane): entries of a queue lie together wherever they are stored."""
+    return device << 1 | lane
+
+
+# --- the shard itself -------------------------------------------------------------------------
+
+
+class Shard(Struct, array_like=True):
+    """What a shard knows of itself. Always in memory."""
+
+    now: int = 0
+    """The newest time it has seen; time never runs backward for it."""
+    fold: int = 1
+    limits: FoldLimits = field(default_factory=FoldLimits)
+    due: dict[int, int] = field(default_factory=dict)
+    """Hour → the first second in it at which something is due."""
+    next_due: int = 0
+    """The earliest of them; 0 if nothing is due, ever."""
+    told: dict[int, int] = field(default_factory=dict)
+    """Other shard → how many things it was told."""
+    heard: dict[int, int] = field(default_factory=dict)
+    """Other shard → how many of its things were taken."""
+    out_of_chain: int = 0
+    """Forwards that jumped ahead and were dropped: only an owner that was replaced sends such."""
+    dead: int = 0
+    """Records that could not be applied."""
+
+
+class DueHour(Struct, array_like=True):
+    """The seconds of one hour at which something is due."""
+
+    seconds: list[int] = field(default_factory=list)
+    """Ascending."""
+
+
+class DueItem(Struct, frozen=True, array_like=True, gc=False):
+    """`seq` 0: the whole mailbox. Otherwise one entry with a timer of its own."""
+
+    device: int
+    lane: Lane
+    seq: int
+
+
+class Due(Struct, array_like=True):
+    """What is due in one second, in the order it was scheduled."""
+
+    items: list[DueItem] = field(default_factory=list)
+
+
+class DeadLetter(Struct, array_like=True):
+    """A record that the fold could not take: kept, so that it blocks nothing and is not lost."""
+
+    record: bytes
+    errors: list[str]
+    """What went wrong, for the record itself or for each that followed from it."""
+    at: int
+
+
+# --- accounts ---------------------------------------------------------------------------------
+
+
+class Device(Struct, array_like=True):
+    registration: int
+    token: bytes
+    label: str
+    platform: Platform
+
+
+class Account(Struct, array_like=True):
+    handle: str
+    devices: dict[int, Device] = field(default_factory=dict)
+    """Every linked device, listed or not."""
+    listed: dict[int, int] = field(default_factory=dict)
+    """Device → registration: whom a message must be sealed for."""
+    list_version: int = 0
+    signed_list: bytes = b""
+    blocked: dict[int, int] = field(default_factory=dict)
+    """Account → since when."""
+    read_receipts: bool = True
+    next_index: int = 1
+    """Device numbers only grow, even through closing and registering again."""
+    closed: bool = False
+
+
+# --- sending ----------------------------------------------------------------------------------
+
+
+class Numbers(Struct, array_like=True):
+    """One lane of a stream: the watermark, and the answers its sender may still ask for."""
+
+    last: int = 0
+    low: int = 1
+    """The lowest number whose answer is kept."""
+    ring: dict[int, Accepted] = field(default_factory=dict)
+
+
+class Stream(Struct, array_like=True):
+    """One device's numbered messages into one conversation. Never expires."""
+
+    at: int = 0
+    """The newest stamp given out; the next is later, in whichever lane."""
+    lanes: tuple[Numbers, Numbers] = field(default_factory=lambda: (Numbers(), Numbers()))
+
+
+# --- receiving --------------------------------------------------------------------------------
+
+
+class Entry(Struct, frozen=True, array_like=True, gc=False):
+    """What a mailbox holds and a device is handed: all that the server knows of a message."""
+
+    by: int
+    to: int
+    n: int
+    id: str
+    tag: bytes
+    kind: Kind
+    of: str | None
+    at: int
+    life_ms: int
+    ciphertext: bytes
+
+
+class Gap(Struct, frozen=True, array_like=True, gc=False):
+    """Sequence numbers that will never bring anything, and why."""
+
+    low: int
+    high: int
+    reason: Reason
+
+
+class Queue(Struct, array_like=True):
+    """One lane of a mailbox: entries `acked < seq <= head`, except the gaps."""
+
+    head: int = 0
+    acked: int = 0
+    waiting: int = 0
+    """How many entries there are: head - acked - gaps."""
+    gaps: list[Gap] = field(default_factory=list)
+
+
+class Mailbox(Struct, array_like=True):
+    lanes: tuple[Queue, Queue] = field(default_factory=lambda: (Queue(), Queue()))
+    due: int = 0
+    """The second at which its oldest entries are looked at; 0: none is set."""
+
+    @property
+    def waiting(self) -> int:
+        normal, high = self.lanes
+        return normal.waiting + high.waiting
+
+
+ChangeKey: TypeAlias = tuple[int, int, int, int, int, int]
+"""What a receipt is about: (by, to, lane, peer device, state, n).
+
+`n` is 0 except for failures: each of those stands alone. A plain tuple, because it is made and
+looked up once per receipt.
+"""
+
+
+class Change(Struct, array_like=True):
+    """A receipt that a device has not acknowledged yet."""
+
+    key: ChangeKey
+    seq: int
+    at: int
+    reason: Reason
+    numbers: Spans
+
+    @property
+    def state(self) -> State:
+        return State(self.key[4])
+
+
+class Changes(Struct, array_like=True):
+    """A device's receipts, oldest first. An update moves its key to the end under a new number."""
+
+    head: int = 0
+    items: dict[ChangeKey, Change] = field(default_factory=dict)
+
+
+Row: TypeAlias = Shard | DueHour | Due | DeadLetter | Account | Stream | Mailbox | Changes

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sim.strict import strictly
+from tests.core.world import WORLDS, World
+
+
+@pytest.fixture(autouse=True)
+def _strict() -> Iterator[None]:
+    with strictly():
+        yield
+
+
+@pytest.fixture(params=list(WORLDS.values()), ids=list(WORLDS))
+def world(request: pytest.FixtureRequest) -> World:
+    shards, memory = request.param
+    return World(shards, memory)

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nightmail.core.due import is_due, needs_schedule, needs_ticked, schedule, second_of, step_ticked
+from nightmail.core.state import State
+from nightmail.model.limits import FoldLimits
+from nightmail.model.records import Expired, Ticked
+from nightmail.model.rows import Due, DueHour, DueItem, Kept, Need, RowKey, Shard
+from nightmail.model.words import Lane
+
+NORMAL, HIGH = Lane
+HOUR = 3600
+
+
+def put(state: State, second: int, item: DueItem) -> None:
+    load(state, lambda missing: needs_schedule(state, second, missing))
+    schedule(state, second, item)
+
+
+def load(state: State, wanted: Callable[[list[Need]], None]) -> None:
+    missing: list[Need] = []
+    wanted(missing)
+    for key in missing:
+        assert isinstance(key, RowKey)
+        state.install(key, None)
+
+
+def tick(state: State, now: int) -> list[Expired]:
+    state.shard.now = max(state.shard.now, now)
+    for key in needs_ticked(state, 0, Ticked()):
+        assert isinstance(key, RowKey)
+        state.install(key, None)
+    step_ticked(state, 0, 0, Ticked())
+    fired = list(state.derived)
+    state.derived.clear()
+    assert all(isinstance(each, Expired) for each in fired)
+    return fired  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(("at_ms", "second"), [(0, 0), (1, 1), (999, 1), (1_000, 1), (1_001, 2)])
+def test_a_second_is_due_only_when_all_of_the_time_has_passed(at_ms: int, second: int) -> None:
+    assert second_of(at_ms) == second
+
+
+def test_what_is_due_is_kept_by_second_hour_and_shard() -> None:
+    state = State()
+    first, second, third = (DueItem(8 + n, NORMAL, 0) for n in range(3))
+    put(state, 2 * HOUR + 5, first)
+    put(state, 2 * HOUR + 1, second)
+    put(state, 7 * HOUR, third)
+    assert (state.due[2 * HOUR + 5], state.due[2 * HOUR + 1], state.due[7 * HOUR]) == (
+        Due([first]),
+        Due([second]),
+        Due([third]),
+    )
+    assert state.due_hours == {2: DueHour([2 * HOUR + 1, 2 * HOUR + 5]), 7: DueHour([7 * HOUR])}
+    assert (state.shard.due, state.shard.next_due) == ({2: 2 * HOUR + 1, 7: 7 * HOUR}, 2 * HOUR + 1)
+
+
+def test_nothing_is_due_before_its_second() -> None:
+    state = State()
+    assert not is_due(state, 10**15)
+    put(state, 100, DueItem(8, NORMAL, 0))
+    assert not is_due(state, 99_999)
+    assert is_due(state, 100_000)
+    assert tick(state, 99_999) == []
+    assert state.shard.next_due == 100
+
+
+def test_time_that_was_seen_once_stays_seen() -> None:
+    state = State()
+    put(state, 100, DueItem(8, NORMAL, 0))
+    state.shard.now = 100_000
+    assert is_due(state, 5)
+
+
+def test_items_fire_in_the_order_in_which_they_are_due_then_were_scheduled() -> None:
+    state = State()
+    for second, device in ((200, 1), (100, 2), (200, 3), (100, 4)):
+        put(state, second, DueItem(device, HIGH, device))
+    assert tick(state, 300_000) == [Expired(2, HIGH, 2), Expired(4, HIGH, 4)]
+    assert tick(state, 300_000) == [Expired(1, HIGH, 1), Expired(3, HIGH, 3)]
+    assert tick(state, 300_000) == []
+
+
+def test_one_tick_takes_a_bounded_number_of_items() -> None:
+    state = State()
+    state.shard.limits = FoldLimits(tick_items=2)
+    for device in range(1, 6):
+        put(state, 100, DueItem(device, NORMAL, 0))
+    assert [[each.device for each in tick(state, 100_000)] for _ in range(4)] == [[1, 2], [3, 4], [5], []]
+
+
+def test_what_has_fired_leaves_no_row_behind() -> None:
+    state = State()
+    put(state, 100, DueItem(1, NORMAL, 0))
+    put(state, 101, DueItem(1, NORMAL, 0))
+    tick(state, 100_000)
+    assert (state.due[100], state.due_hours[0]) == (None, DueHour([101]))
+    tick(state, 101_000)
+    assert (state.due[101], state.due_hours[0]) == (None, None)
+    assert state.shard == Shard(now=101_000)
+
+
+def test_a_second_can_be_used_again_after_it_has_fired() -> None:
+    state = State()
+    put(state, 100, DueItem(1, NORMAL, 0))
+    tick(state, 100_000)
+    put(state, 100, DueItem(2, NORMAL, 0))
+    assert tick(state, 100_000) == [Expired(2, NORMAL, 0)]
+
+
+def test_a_tick_needs_only_the_first_due_second() -> None:
+    state = State()
+    put(state, 100, DueItem(1, NORMAL, 0))
+    put(state, 2 * HOUR, DueItem(1, NORMAL, 0))
+    state.due.clear()
+    state.due_hours.clear()
+    assert needs_ticked(state, 0, Ticked()) == []
+    state.shard.now = 10**9
+    assert needs_ticked(state, 0, Ticked()) == [RowKey(Kept.DUE_HOUR, 0), RowKey(Kept.DUE, 100)]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 3 * HOUR))))
+def test_everything_fires_once_never_early_and_in_order(steps: list[tuple[bool, int]]) -> None:
+    state = State()
+    waiting: list[tuple[int, int]] = []
+    now = 0
+    for number, (ticks, second) in enumerate(steps):
+        if not ticks:
+            second += now // 1000
+            put(state, second, DueItem(number, NORMAL, 0))
+            waiting.append((second, number))
+            continue
+        now = max(now, second * 1000)
+        while is_due(state, now):
+            for fired in tick(state, now):
+                assert (min(waiting)[0], fired.device) == min(
+                    (due, device) for due, device in waiting if due == min(waiting)[0]
+                )
+                waiting.remove(min(waiting))
+        assert all(due * 1000 > now for due, _ in waiting)
+        assert state.shard.next_due == min((due for due, _ in waiting), default=0)

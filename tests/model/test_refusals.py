@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import get_args
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nightmail.model.answers import Accepted, Done, Joined, Said, Settled
+from nightmail.model.refusals import (
+    AckAboveHead,
+    AnyRefusal,
+    DeadLettered,
+    DiskFull,
+    HandleTaken,
+    IdReused,
+    ListConflict,
+    MailboxFull,
+    Malformed,
+    NotAllowed,
+    NumberVoided,
+    OutOfOrder,
+    Overloaded,
+    Refusal,
+    StaleDevices,
+    TooManyBlocked,
+    TooManyDevices,
+    Unavailable,
+    UnknownAccount,
+    UnknownDevice,
+    UnknownRecipient,
+)
+
+EACH: dict[AnyRefusal, str] = {
+    OutOfOrder(7): "out of order: number 7 must come first",
+    IdReused("1:2:3:x"): "the id or number of 1:2:3:x was used for something else before",
+    NumberVoided("1:2:3:x"): "1:2:3:x was given up by its sender before it was accepted",
+    UnknownRecipient(0xAB): "there is no account ab",
+    StaleDevices(4, (1, 2), (3,), ()): "the device list is now version 4: 2 missing, 1 extra, 0 with new keys",
+    MailboxFull(10_000): "every device of the recipient is full: limit 10000 entries",
+    AckAboveHead(9): "nothing above 9 was ever handed out",
+    HandleTaken("alice"): "'alice' is taken",
+    UnknownAccount(0xAB): "there is no account ab",
+    UnknownDevice(0xAB): "there is no device ab",
+    NotAllowed(): "only a device of the account itself may do this",
+    ListConflict(3): "the device list is at version 3: the next one must be built on it",
+    TooManyBlocked(5): "the block list is full: limit 5 accounts",
+    TooManyDevices(4095): "an account can have 4095 devices over its life",
+    Malformed("no body"): "malformed: no body",
+    Unavailable(): "the server could not write this down; try again",
+    Overloaded(): "the server has too much to save; try again soon",
+    DiskFull(): "the server's disk is full; try again later",
+    DeadLettered(): "the server could not apply this; it was set aside for the operator",
+}
+CODES = {
+    OutOfOrder: 0x10,
+    IdReused: 0x11,
+    NumberVoided: 0x12,
+    UnknownRecipient: 0x13,
+    StaleDevices: 0x14,
+    MailboxFull: 0x15,
+    AckAboveHead: 0x20,
+    HandleTaken: 0x30,
+    UnknownAccount: 0x31,
+    UnknownDevice: 0x32,
+    NotAllowed: 0x33,
+    ListConflict: 0x34,
+    TooManyBlocked: 0x35,
+    TooManyDevices: 0x36,
+    Malformed: 0x40,
+    Unavailable: 0x50,
+    Overloaded: 0x51,
+    DiskFull: 0x52,
+    DeadLettered: 0x53,
+}
+WORTH_A_RETRY = {OutOfOrder, MailboxFull, Unavailable, Overloaded, DiskFull}
+
+kinds = get_args(AnyRefusal)
+each = pytest.mark.parametrize("refusal", EACH, ids=lambda refusal: type(refusal).__name__)
+decode_said = msgspec.msgpack.Decoder(Said).decode
+
+
+def test_every_refusal_there_is_can_be_said() -> None:
+    assert set(kinds) == set(Refusal.__subclasses__()) == {type(refusal) for refusal in EACH}
+
+
+def test_codes_are_what_they_have_always_been_and_none_is_used_twice() -> None:
+    assert {type(refusal): refusal.code for refusal in EACH} == CODES
+    answers = [kind.__struct_config__.tag for kind in (Accepted, Settled, Joined, Done)]
+    assert len({*CODES.values(), *answers}) == len(CODES) + len(answers)
+
+
+@each
+def test_every_refusal_says_its_own_sentence(refusal: AnyRefusal) -> None:
+    assert refusal.sentence == EACH[refusal]
+
+
+@each
+def test_every_refusal_tells_whether_the_same_again_may_succeed(refusal: AnyRefusal) -> None:
+    assert refusal.retry == (type(refusal) in WORTH_A_RETRY)
+
+
+@pytest.mark.parametrize("said", [*EACH, Accepted("id", b"tag", 5, 1), Settled("id"), Joined(9, 2), Done()])
+def test_whatever_the_fold_says_comes_back_as_it_was_said(said: Said) -> None:
+    assert decode_said(msgspec.msgpack.encode(said)) == said
+
+
+@given(st.binary(max_size=64))
+def test_random_bytes_are_either_an_answer_or_a_decode_error(data: bytes) -> None:
+    with suppress(msgspec.DecodeError):
+        decode_said(data)

@@ -1,0 +1,141 @@
+"""The rules of the house that no linter knows, run as tests."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+from nightmail.model import answers, limits, records, refusals, words
+
+ROOT = Path(__file__).parent.parent
+LINES_MAX = 500
+"""Past this, ask which second idea moved in."""
+
+LATER = re.compile(r"\b(?:TO[D]O|FIXM[E]|XX[X])\b")
+"""Written so that it does not find itself."""
+
+CLOCKS = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time", "sleep"}
+
+
+def modules(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+# --- code -------------------------------------------------------------------------------------
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [name(p) for p in modules("src", "sim", "bench") if ast.get_docstring(ast.parse(p.read_text())) is None]
+    assert silent == []
+
+
+def test_no_file_holds_a_second_idea() -> None:
+    long = {
+        name(p): lines for p in modules("src", "sim", "bench") if (lines := len(p.read_text().splitlines())) > LINES_MAX
+    }
+    assert long == {}
+
+
+def test_nothing_is_left_for_later() -> None:
+    left = [
+        f"{name(p)}:{number}"
+        for p in modules("src", "sim", "bench", "tests")
+        for number, line in enumerate(p.read_text().splitlines(), 1)
+        if LATER.search(line)
+    ]
+    assert left == []
+
+
+def waits_and_stopwatches(source: str) -> Iterator[int]:
+    """Lines that sleep or read a clock. A time limit on a wait (`timeout=`) is neither."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Attribute(value=ast.Name(id="time"), attr=attr) if attr in CLOCKS:
+                yield node.lineno
+            case ast.ImportFrom(module="time", names=names) if CLOCKS & {alias.name for alias in names}:
+                yield node.lineno
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="asyncio"), attr="sleep"), args=[delay, *_]):
+                # sleep(0) only lets the others run
+                if not (isinstance(delay, ast.Constant) and delay.value == 0):
+                    yield node.lineno
+            case _:
+                pass
+
+
+def test_no_test_sleeps_or_holds_a_stopwatch() -> None:
+    timed = [f"{name(p)}:{line}" for p in modules("tests") for line in waits_and_stopwatches(p.read_text())]
+    assert timed == []
+
+
+def test_sleeping_and_measuring_are_noticed() -> None:
+    assert list(waits_and_stopwatches("time.sleep(1)")) == [1]
+    assert list(waits_and_stopwatches("from time import monotonic")) == [1]
+    assert list(waits_and_stopwatches("assert time.perf_counter() < 3")) == [1]
+    assert list(waits_and_stopwatches("asyncio.sleep(0.1)")) == [1]
+    assert list(waits_and_stopwatches("asyncio.sleep(0)\nevent.wait(timeout=5)\ntime = 3")) == []
+
+
+# --- docs/reference.md ------------------------------------------------------------------------
+
+
+def table(title: str) -> list[tuple[str, ...]]:
+    """The rows of the table under a heading, without code marks."""
+    text = (ROOT / "docs" / "reference.md").read_text()
+    _, heading, section = text.partition(f"\n## {title}\n")
+    assert heading, f"docs/reference.md has no section {title!r}"
+    lines = [line for line in section.partition("\n## ")[0].splitlines() if line.startswith("|")]
+    return [tuple(cell.strip().replace("`", "") for cell in line.strip("|").split("|")) for line in lines[2:]]
+
+
+def tag_of(kind: type) -> int:
+    tag = kind.__struct_config__.tag
+    assert isinstance(tag, int)
+    return tag
+
+
+def field_names(kind: type) -> str:
+    return ", ".join(kind.__struct_fields__)
+
+
+def test_every_refusal_can_be_looked_up() -> None:
+    kinds = refusals.Refusal.__subclasses__()
+    assert set(kinds) == set(get_args(refusals.AnyRefusal))
+    assert [row[:4] for row in table("Refusals")] == [
+        (f"0x{tag_of(kind):02x}", kind.__name__, "yes" if kind.retry else "no", field_names(kind))
+        for kind in sorted(kinds, key=tag_of)
+    ]
+
+
+def test_every_limit_can_be_looked_up() -> None:
+    for title, kind in (("Limits of the fold", limits.FoldLimits), ("Limits of form", limits.FormLimits)):
+        defaults = kind()
+        assert [(row[0], row[2]) for row in table(title)] == [
+            (field, f"{getattr(defaults, field):,}") for field in kind.__struct_fields__
+        ]
+
+
+def test_every_record_can_be_looked_up() -> None:
+    assert [row[:3] for row in table("Records")] == [
+        (str(tag_of(kind)), kind.__name__, field_names(kind)) for kind in sorted(get_args(records.AnyBody), key=tag_of)
+    ]
+
+
+def test_every_answer_can_be_looked_up() -> None:
+    assert [row[:3] for row in table("Answers")] == [
+        (str(tag_of(kind)), kind.__name__, field_names(kind)) for kind in sorted(get_args(answers.Answer), key=tag_of)
+    ]
+
+
+def test_every_word_can_be_looked_up() -> None:
+    assert [row[:3] for row in table("Words")] == [
+        (kind.__name__, str(int(word)), word.name)
+        for kind in (words.Lane, words.Kind, words.State, words.Reason, words.Platform)
+        for word in kind
+    ]
