@@ -1,0 +1,82 @@
+"""What the cluster's rows need of a wide-row store, and no more.
+
+Knows:   four things that a store holds: row versions, entries, blocks of the delivery log, one pointer per shard.
+Never:   asks for a transaction, an order between two writes, or a read of more than one partition.
+
+The manner is that of the other ports: a call never blocks; what takes time is answered by calling
+`done`, exactly once, on the loop's thread, possibly before the call returns.
+
+A write that is answered None is seen by every read that is begun afterwards (QUORUM and QUORUM).
+A write that is answered Failed may have been applied, may be applied later, or never; a read may see
+it and the next one not. Any write may be applied a second time, long after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+from nightmail.engine.ports import Failed
+from nightmail.model.rows import EntryRange, RowKey
+
+Done: TypeAlias = Callable[[Failed | None], None]
+
+
+class Block(NamedTuple):
+    """The delivery log's lines of one checkpoint: of all records above `after`, up to `upto`. One cell."""
+
+    upto: int
+    after: int
+    at: int
+    notes: bytes
+    noted: frozenset[int]
+
+
+class WideStore(Protocol):
+    # --- rows: (shard, key) → version, newest first → value ---
+
+    def read_row(self, shard: int, key: RowKey, upto: int, done: Callable[[bytes | None | Failed], None]) -> None:
+        """The value of the newest version that is not above `upto`. None: there is none, or it is a tombstone."""
+        ...
+
+    def write_row(self, shard: int, key: RowKey, version: int, value: bytes | None, done: Done) -> None:
+        """Store a version. None as the value is a tombstone: a version like any other, and it must stay one."""
+        ...
+
+    def trim_row(self, shard: int, key: RowKey, below: int, done: Done) -> None:
+        """Remove every version smaller than `below`."""
+        ...
+
+    # --- entries: (shard, queue) → seq → entry ---
+
+    def read_entries(
+        self, shard: int, wanted: EntryRange, done: Callable[[Sequence[tuple[int, bytes]] | Failed], None]
+    ) -> None:
+        """What is stored in a range, by seq."""
+        ...
+
+    def write_entry(self, shard: int, queue: int, seq: int, entry: bytes, done: Done) -> None: ...
+
+    def trim_entries(self, shard: int, gone: EntryRange, done: Done) -> None: ...
+
+    # --- the delivery log: shard → upto → block ---
+
+    def write_block(self, shard: int, block: Block, done: Done) -> None: ...
+
+    def blocks(self, shard: int, upto: int, since: int) -> Iterator[Block]:
+        """Blocks saved at `since` or later, not above `upto`, newest first. Blocks; raises EngineError."""
+        ...
+
+    def forget(self, shard: int, before: int) -> None:
+        """Remove blocks saved before this time, sooner or later. Blocks if it must."""
+        ...
+
+    # --- the pointer ---
+
+    def read_pointer(self, shard: int, done: Callable[[int | Failed], None]) -> None:
+        """Where the pointer stands; 0 if it was never set. Sees every `advance` that was answered before."""
+        ...
+
+    def advance(self, shard: int, upto: int, done: Callable[[int | Failed], None]) -> None:
+        """Move the pointer to `upto` if it is smaller; answer where it stands afterwards. Linearizable."""
+        ...

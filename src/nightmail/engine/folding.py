@@ -1,0 +1,310 @@
+"""Durable batches go in, in order; the state and what it asks for come out.
+
+Knows:   which batch is next, which rows it still waits for, which records cannot be applied.
+Touches: the state, through the fold; the rows, to read.
+Never:   starts a step before every row it needs is in memory, or folds past a version it does not know.
+
+A record that raises is a mistake of ours. The state may be half changed, so it is thrown away,
+rebuilt from the checkpoint, and that one record is folded as dead: the same on every replay.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import cast
+
+from msgspec import Struct
+
+from nightmail.core.deadletters import bury
+from nightmail.core.state import SHARD, State
+from nightmail.core.step import FOLDS, FoldTooNew
+from nightmail.model.effects import Answer, Effect, Forward
+from nightmail.model.ids import SERVER
+from nightmail.model.records import AnyBody, BadRecord, Record, decode_record
+from nightmail.model.refusals import DeadLettered
+from nightmail.model.rows import EntryRange, Need
+
+from .ports import Failed, Found, Log, Overtaken, Rows, Stored, TrimmedAway
+
+ROUNDS_MAX = 2
+"""Loads that one record may need: rows, then what they point to. More is a `needs` that never ends."""
+
+
+class Durable(Struct):
+    """A batch that the log has. `records` is None where only its bytes are at hand."""
+
+    first: int
+    at: int
+    data: Sequence[bytes]
+    records: Sequence[Record] | None = None
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.data) - 1
+
+
+class Folded(Struct, frozen=True):
+    """What one batch asks for."""
+
+    upto: int
+    effects: list[Effect]
+    forwards: list[tuple[int, Forward]]
+    """With the offset of the record that each follows from."""
+
+
+class Folding:
+    def __init__(
+        self,
+        log: Log,
+        rows: Rows,
+        new_state: Callable[[], State],
+        on_folded: Callable[[Folded], None],
+        on_poison: Callable[[int, Exception], None],
+    ) -> None:
+        self._log, self._rows, self._new_state = log, rows, new_state
+        self._on_folded, self._on_poison = on_folded, on_poison
+        self.state = new_state()
+        self.ready = False
+        """Everything that was durable when we started is folded."""
+        self.stopped: FoldTooNew | None = None
+
+        self._batches: deque[Durable] = deque()
+        self._early: list[Durable] = []
+        self._replay: Iterator[Stored] | None = None
+        self._index = 0
+        """How far the oldest batch is folded."""
+        self._nth = 0
+        """How many have been folded under this offset: the record itself, and what follows from it."""
+        self._inside: tuple[int, int, AnyBody] | None = None
+        """What waits for rows: (author, answer address, body)."""
+        self._forwards: list[tuple[int, Forward]] = []
+        self._rounds = 0
+        self._loading = False
+        self._running = False
+        self._life = 0
+        """Counts rebuilds: an answer that was asked for in an earlier life is not ours any more."""
+        self._wants_rebuild = False
+        self._failed_load: Callable[[], None] | None = None
+        self._poisoned: dict[tuple[int, int], str] = {}
+        """(offset, n): the n-th record under that offset raised."""
+
+    @property
+    def between_records(self) -> bool:
+        return self._nth == 0 and not self._loading and not self._wants_rebuild
+
+    @property
+    def next_offset(self) -> int:
+        """Where the next batch must begin."""
+        return 1 + (self._batches[-1].last if self._batches else self.state.offset)
+
+    @property
+    def caught_up(self) -> bool:
+        """Nothing durable waits to be folded."""
+        return self.ready and not self._batches
+
+    # --- starting -----------------------------------------------------------------------------
+
+    def rebuild(self) -> None:
+        """Start from the checkpoint, and fold everything that the log has behind it."""
+        self._life += 1
+        self.state = self._new_state()
+        self.state.offset = self._rows.pointer
+        self._batches.clear()
+        self._forwards.clear()
+        self._index, self._nth, self._rounds = 0, 0, 0
+        self._loading, self._wants_rebuild, self.ready = False, False, False
+        self._inside, self._replay, self._failed_load = None, None, None
+        self._load([SHARD], self._begin_replay)
+
+    def _begin_replay(self) -> None:
+        self._replay = self._log.replay(self._rows.pointer)
+        self.run()
+
+    # --- folding ------------------------------------------------------------------------------
+
+    def feed(self, batch: Durable) -> None:
+        """Take the next batch. One that is not next is ignored: whoever follows the log feeds it in its turn."""
+        if not self.ready:
+            self._early.append(batch)  # It may be behind what is being replayed.
+        elif batch.first <= self.next_offset <= batch.last:
+            self._batches.append(batch)
+            self.run()
+
+    def run(self) -> None:
+        """Fold until there is nothing left, or a row must be waited for."""
+        if self._running:
+            return
+        self._running = True
+        try:
+            while not (self._loading or self._wants_rebuild or self.stopped) and (batch := self._next_batch()):
+                if self._fold(batch):
+                    self._batches.popleft()
+                    self._index = 0
+                    self._hand_out(batch)
+        finally:
+            self._running = False
+
+    def _next_batch(self) -> Durable | None:
+        if not self._batches and self._replay is not None:
+            try:
+                stored = next(self._replay, None)
+            except TrimmedAway:
+                # Another owner has saved more than we knew of: start again from there.
+                self._wants_rebuild = True
+                return None
+            if stored:
+                self._batches.append(Durable(stored.first, stored.at, stored.records))
+            else:
+                self._replay = None
+                self.ready = True
+                early, self._early = self._early, []
+                for batch in early:
+                    self.feed(batch)
+        return self._batches[0] if self._batches else None
+
+    def _fold(self, batch: Durable) -> bool:
+        """Fold what is left of a batch. False: waiting for rows, or the state must be rebuilt."""
+        state = self.state
+        shard = state.shard
+        if batch.at > shard.now:
+            shard.now = batch.at
+        records = batch.records
+        for index in range(self._index, len(batch.data)):
+            offset = batch.first + index
+            if offset <= state.offset and self._nth == 0:
+                continue  # The checkpoint has it already.
+            self._index = index
+            try:
+                record = records[index] if records is not None else decode_record(batch.data[index])
+                if not self._fold_one(offset, record, batch.data[index]):
+                    return False
+            except FoldTooNew as error:
+                self.stopped = error
+                return False
+            except BadRecord as error:
+                bury(state, offset, batch.data[index], str(error))
+                state.offset = offset
+                self._on_poison(offset, error)
+            except Exception as error:  # noqa: BLE001  # whatever a mistake of ours may raise
+                self._poisoned[offset, self._nth] = type(error).__name__
+                self._wants_rebuild = True
+                self._on_poison(offset, error)
+                return False
+        return True
+
+    def _fold_one(self, offset: int, record: Record, data: bytes) -> bool:
+        """Fold one record and all that follows from it, under one offset. False: waiting for rows."""
+        state = self.state
+        by, via, body = record.by, record.via, record.body
+        if self._inside is not None:
+            by, via, body = self._inside
+        while True:
+            if self._poisoned and (offset, self._nth) in self._poisoned:
+                self._bury(offset, data, body, via)
+            else:
+                needs, step = FOLDS[state.shard.fold][type(body)]
+                while missing := needs(state, by, body):
+                    if not self._has(missing, body):
+                        self._inside = (by, via, body)
+                        return False
+                state.offset = offset
+                step(state, by, via, body)
+            if not state.derived:
+                break
+            by, via, body = SERVER, 0, state.derived.popleft()
+            self._nth += 1
+            self._rounds = 0
+        self._nth = self._rounds = 0
+        self._inside = None
+        if state.forwards:
+            self._forwards.extend((offset, forward) for forward in state.forwards)
+            state.forwards.clear()
+        return True
+
+    def _has(self, missing: Sequence[Need], body: AnyBody) -> bool:
+        """Ask for rows. False if they are not here yet: the record waits, and `run` comes back to it."""
+        self._rounds += 1
+        assert self._rounds <= ROUNDS_MAX, f"the needs of {type(body).__name__} never end"
+        self._load(missing, self.run)
+        return not (self._loading or self._wants_rebuild)
+
+    def _bury(self, offset: int, data: bytes, body: AnyBody, via: int) -> None:
+        """Set aside a record that raised before. What follows from others under its offset goes on."""
+        self.state.offset = offset
+        bury(self.state, offset, data, f"{self._poisoned[offset, self._nth]} in {type(body).__name__}")
+        if via:
+            self.state.effects.append(Answer(via, DeadLettered()))
+
+    def _hand_out(self, batch: Durable) -> None:
+        effects, forwards = self.state.effects, self._forwards
+        self.state.effects, self._forwards = [], []
+        self._on_folded(Folded(batch.last, effects, forwards))
+
+    # --- rows that are not in memory ----------------------------------------------------------
+
+    def _load(self, missing: Sequence[Need], then: Callable[[], None]) -> None:
+        life = self._life
+        self._loading = True
+
+        def loaded(found: Found | Overtaken | Failed) -> None:
+            if life != self._life:
+                return
+            self._loading = False
+            if isinstance(found, Overtaken):
+                self._wants_rebuild = True
+                return
+            if isinstance(found, Failed):
+                self._loading = True
+                self._failed_load = lambda: self._load(missing, then)
+                return
+            self._install(missing, found)
+            then()
+
+        self._rows.load(missing, loaded)
+
+    def _install(self, missing: Sequence[Need], found: Found) -> None:
+        for need, data in zip(missing, found, strict=True):
+            if isinstance(need, EntryRange):
+                self.state.install_entries(need.queue, cast("Sequence[tuple[int, bytes]]", data))
+            else:
+                self.state.install(need, cast("bytes | None", data))
+
+    def read(self, wanted: Callable[[State], Sequence[Need]], then: Callable[[State], None]) -> None:
+        """Look at rows outside the fold: call `then` once nothing that `wanted` names is missing.
+
+        Not called at all if the state is rebuilt meanwhile: whoever asked will ask again.
+        """
+        missing = wanted(self.state)
+        if not missing:
+            then(self.state)
+            return
+        life, pointer = self._life, self._rows.pointer
+
+        def loaded(found: Found | Overtaken | Failed) -> None:
+            if life != self._life or isinstance(found, Failed):
+                return
+            if isinstance(found, Overtaken):
+                self._wants_rebuild = True
+                return
+            # If the pointer moved, a row may have been changed, saved and let go since we asked.
+            if pointer == self._rows.pointer:
+                self._install(missing, found)
+            self.read(wanted, then)
+
+        self._rows.load(missing, loaded)
+
+    def retry_load(self) -> None:
+        """Ask again for rows that could not be read."""
+        if again := self._failed_load:
+            self._failed_load = None
+            again()
+
+    def abandon(self) -> None:
+        """Somebody else's checkpoint is newer than ours: what we hold cannot be built upon."""
+        self._wants_rebuild = True
+
+    @property
+    def wants_rebuild(self) -> bool:
+        """The state is of no use: rebuild it as soon as no save is under way."""
+        return self._wants_rebuild

@@ -1,0 +1,285 @@
+"""The one loop: append → durable → fold → effects → checkpoint → recover.
+
+Knows:   the ports, and when each may be called.
+Never:   folds what is not durable, or lets the world decide what a record means.
+
+    L1  step depends only on (state after offset - 1, record).
+    L2  a replay starts exactly where its checkpoint ends, never on newer rows.
+    L3  nothing of the environment (a timeout, a failed write, a retry count) decides a record's fate.
+    L4  a row's version is the offset of the last record that changed it; (key, version) determines the bytes.
+
+A batch goes out as soon as the one before it is durable; that one is folded meanwhile. Nothing
+here waits or sleeps: whoever drives the loop calls `flush` when it has submitted something and
+`tick` a few times a second.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from nightmail.core.due import is_due
+from nightmail.core.send import answer_from_memory
+from nightmail.core.state import State
+from nightmail.core.step import FoldTooNew
+from nightmail.model.answers import Said
+from nightmail.model.effects import Answer, Effect
+from nightmail.model.ids import SERVER
+from nightmail.model.limits import DAY_MS
+from nightmail.model.records import Acked, ChangesAcked, Record, Sent, Ticked, encode_record
+from nightmail.model.refusals import DiskFull, Overloaded, Unavailable
+from nightmail.model.rows import Need
+
+from .folding import Durable, Folded, Folding
+from .forwarder import Forwarder
+from .ports import RECORD_OVERHEAD, Checkpoint, Log, Rows, Stored
+from .saver import Saver, SaverLimits
+
+FREEING = (Acked, ChangesAcked)
+"""Records that are taken even when space runs out, because they give some back."""
+
+TRIM_MS = 60_000
+"""How often the log may age when nothing happens."""
+
+TRIM_TIGHT_MS = 1_000
+"""How often space is looked for when it ran out."""
+FORGET_MS = 3_600_000
+"""How often old lines of the delivery log are dropped."""
+
+TICK = Record(SERVER, 0, Ticked())
+
+
+class LoopLimits(Struct, frozen=True):
+    batch_records: int = 4_096
+    """Records made durable together: bounds how long one fold keeps the loop."""
+    batch_bytes: int = 4 * 1024 * 1024
+    """Likewise, in bytes; one record may be larger."""
+    unsaved_rows: int = 200_000
+    """Changed rows that may wait for a checkpoint before sends are refused: bounds memory and recovery."""
+    notes_ms: int = 30 * DAY_MS
+    """How long the delivery log remembers."""
+    saver: SaverLimits = SaverLimits()
+
+
+class Watcher:
+    """What the loop tells an operator. Does nothing; replace what you care about."""
+
+    def on_poison(self, offset: int, error: Exception) -> None:
+        """A record could not be applied and was set aside."""
+
+    def on_trouble(self, why: str) -> None:
+        """Checkpoints keep failing. Nothing is lost, but the log grows."""
+
+    def on_saved(self, checkpoint: Checkpoint) -> None:
+        """A checkpoint is durable."""
+
+
+class Loop:
+    """One shard: the only place where its log, its fold and its rows meet."""
+
+    def __init__(
+        self,
+        log: Log,
+        rows: Rows,
+        clock: Callable[[], int],
+        on_effects: Callable[[Sequence[Effect]], None],
+        *,
+        new_state: Callable[[], State] = State,
+        forwarder: Forwarder | None = None,
+        pace: Callable[[], int] | None = None,
+        limits: LoopLimits | None = None,
+        watcher: Watcher | None = None,
+    ) -> None:
+        self._log, self._rows, self._clock, self._on_effects = log, rows, clock, on_effects
+        self._pace = pace or clock
+        """Milliseconds that never jump, for waiting; `clock` is for stamping, and may be set at any time."""
+        self._forwarder = forwarder
+        self._watcher = watcher or Watcher()
+        self.limits = limits or LoopLimits()
+        self._folding = Folding(log, rows, new_state, self._folded, self._watcher.on_poison)
+        self._saver = Saver(rows, self.limits.saver, self._saved, self._watcher.on_trouble)
+        self._waiting: deque[tuple[Record, bytes]] = deque()
+        """Submitted, not yet on its way to the log."""
+        self._appending: tuple[int, list[tuple[Record, bytes]]] | None = None
+        self._last_at = 0
+        self._trimmed_at = 0
+        self._forgot_at = 0
+        self._announced = 0
+        """The newest offset whose effects were handed out: a rebuild does not repeat them."""
+
+    @property
+    def state(self) -> State:
+        return self._folding.state
+
+    @property
+    def ready(self) -> bool:
+        return self._folding.ready and not self._folding.wants_rebuild and self._folding.stopped is None
+
+    @property
+    def stopped(self) -> FoldTooNew | None:
+        return self._folding.stopped
+
+    @property
+    def caught_up(self) -> bool:
+        """Everything that is known to be durable is folded."""
+        return self.ready and self._folding.caught_up
+
+    @property
+    def idle(self) -> bool:
+        """Everything submitted is durable and folded, and nothing is being saved."""
+        return self.caught_up and self._appending is None and not self._waiting and self._saver.idle
+
+    def recover(self, announce_after: int | None = None) -> None:
+        """Start from the checkpoint, and fold what the log has behind it; `ready` when that is done.
+
+        Answers to records up to `announce_after` are not given again: by default, to none of those
+        that were durable before, because whoever asked is gone.
+        """
+        self._announced = self._log.last if announce_after is None else announce_after
+        self._folding.rebuild()
+
+    # --- from the sessions --------------------------------------------------------------------
+
+    def submit(self, record: Record, data: bytes | None = None) -> None:
+        """Take a record whose form and rights were checked. It is answered by an effect, sooner or later.
+
+        `data` spares encoding it again where its bytes came over the wire.
+        """
+        body = record.body
+        if isinstance(body, Sent) and self.ready and (known := answer_from_memory(self.state, record.by, body)):
+            self._say(record, known)  # A retry: the log has it already.
+        elif refusal := self._refusal(record):
+            self._say(record, refusal)
+        else:
+            self._waiting.append((record, data if data is not None else encode_record(record)))
+
+    def flush(self) -> None:
+        """Send what was submitted on its way, unless a batch is on its way already."""
+        if self._appending is not None or not self._waiting:
+            return
+        batch: list[tuple[Record, bytes]] = []
+        size, most = 0, min(self.limits.batch_bytes, self._log.batch_bytes_max)
+        while self._waiting and len(batch) < self.limits.batch_records:
+            size += len(self._waiting[0][1]) + RECORD_OVERHEAD
+            if batch and size > most:
+                break
+            batch.append(self._waiting.popleft())
+        self._last_at = at = max(self._clock(), self._last_at)
+        self._appending = (at, batch)
+        self._log.append(at, [data for _, data in batch], self._appended)
+
+    def tick(self) -> None:
+        """Let time pass: what is due becomes a record, what is unsaved becomes a checkpoint."""
+        now = self._pace()
+        self._folding.retry_load()
+        if self._folding.wants_rebuild:
+            self._rebuild()
+        if self._forwarder:
+            self._forwarder.tick(now)
+        if not self.ready:
+            return
+        if self._appending is None and self.caught_up and is_due(self.state, self._clock()):
+            self._waiting.append((TICK, encode_record(TICK)))
+        self.flush()
+        self.save()
+        if now - self._trimmed_at >= (TRIM_TIGHT_MS if self._log.tight else TRIM_MS):
+            self._trim()
+        if now - self._forgot_at >= FORGET_MS:
+            self._forgot_at = now
+            self._rows.forget(self._clock() - self.limits.notes_ms)
+
+    def save(self, *, at_once: bool = False) -> None:
+        """Take a checkpoint if one is due (or `at_once`), and go on saving the one that was taken."""
+        now = self._pace()
+        may_start = self._saver.idle and self._folding.between_records and self.ready
+        if may_start and self.state.offset > self._rows.pointer and (at_once or self._saver.is_due(self.state, now)):
+            self._saver.start(self.state, now, self._clock())
+        self._saver.tick(now, self._forwarder.settled if self._forwarder else _always)
+
+    def _refusal(self, record: Record) -> Said | None:
+        if not self.ready:
+            return Unavailable()
+        if isinstance(record.body, FREEING):
+            return None
+        if self._log.tight:
+            return DiskFull()
+        if self._saver.unsaved(self.state) > self.limits.unsaved_rows:
+            return Overloaded()
+        return None
+
+    def _say(self, record: Record, said: Said) -> None:
+        if record.via:
+            self._on_effects([Answer(record.via, said)])
+
+    def read(self, wanted: Callable[[State], Sequence[Need]], then: Callable[[State], None]) -> None:
+        """Look at rows: `then` is called with the state once nothing that `wanted` names is missing."""
+        if self.ready:
+            self._folding.read(wanted, then)
+
+    # --- from the log -------------------------------------------------------------------------
+
+    def _appended(self, first: int | None) -> None:
+        assert self._appending is not None
+        (at, batch), self._appending = self._appending, None
+        if first is None:
+            # Nobody knows whether it is durable: never a final no, for it or for those behind it.
+            unknown = [*batch, *self._waiting]
+            self._waiting.clear()
+            self._on_effects([Answer(record.via, Unavailable()) for record, _ in unknown if record.via])
+            return
+        self.flush()
+        self._folding.feed(Durable(first, at, [data for _, data in batch], [record for record, _ in batch]))
+
+    @property
+    def next_offset(self) -> int:
+        """Where the next batch that is fed must begin."""
+        return self._folding.next_offset
+
+    def feed(self, stored: Stored) -> None:
+        """A durable batch that somebody, perhaps we ourselves, appended to a log that many append to."""
+        self._folding.feed(Durable(stored.first, stored.at, stored.records))
+
+    def fell_behind(self) -> None:
+        """What comes next is trimmed from a shared log: another owner has saved it. Start again from there."""
+        self._folding.abandon()
+
+    # --- from the fold ------------------------------------------------------------------------
+
+    def _folded(self, folded: Folded) -> None:
+        if self._forwarder:
+            for offset, forward in folded.forwards:
+                self._forwarder.add(offset, forward)
+        if folded.upto > self._announced:
+            self._announced = folded.upto
+            if folded.effects:
+                self._on_effects(folded.effects)
+
+    def _rebuild(self) -> None:
+        if self._saver.under_way:
+            return  # It may yet move the pointer under us.
+        self._saver.abandon()
+        if self._forwarder:
+            self._forwarder.restart()
+        self._folding.rebuild()
+
+    # --- from the rows ------------------------------------------------------------------------
+
+    def _saved(self, saved: Checkpoint | None) -> None:
+        """A checkpoint is durable; or (None) another owner's is, and ours is worth nothing."""
+        if saved is None:
+            self._folding.abandon()
+            return
+        self._trim()
+        if self._folding.between_records:
+            self._saver.tidy(self.state, saved)
+        self._watcher.on_saved(saved)
+
+    def _trim(self) -> None:
+        self._trimmed_at = self._pace()
+        self._log.trim(self._rows.pointer, self._clock())
+
+
+def _always(_: int) -> bool:
+    return True

@@ -1,0 +1,125 @@
+"""The ports as plain data: what each word of them means, in the fewest lines.
+
+Knows:   nothing that a reader of ports.py does not.
+Touches: dicts and lists. Whatever is "durable" here lasts as long as the object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from .ports import Checkpoint, Damaged, Failed, Found, Need, Overtaken, RowKey, Seat, Stored
+
+SEAT_MS = 90_000
+"""A seat that is not taken again for this long is free."""
+
+
+class MemoryLog:
+    def __init__(self) -> None:
+        self._batches: list[Stored] = []
+        self._last = 0
+        self._trimmed = 0
+
+    def append(self, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
+        first = self._last + 1
+        self._batches.append(Stored(first, at, tuple(records)))
+        self._last += len(records)
+        done(first)
+
+    @property
+    def last(self) -> int:
+        return self._last
+
+    @property
+    def tight(self) -> bool:
+        return False
+
+    def replay(self, after: int) -> Iterator[Stored]:
+        if after < self._trimmed:
+            raise Damaged(f"the log begins after offset {self._trimmed}, but what follows {after} is wanted")
+        yield from [batch for batch in self._batches if batch.last > after]
+
+    @property
+    def batch_bytes_max(self) -> int:
+        return 1 << 62
+
+    def trim(self, upto: int, now: int) -> None:
+        kept = [batch for batch in self._batches if batch.last > upto]
+        self._trimmed = kept[0].first - 1 if kept else self._last
+        self._batches = kept
+
+    def close(self) -> None:
+        pass
+
+
+class MemoryRows:
+    def __init__(self) -> None:
+        self.rows: dict[RowKey, bytes] = {}
+        self.entries: dict[tuple[int, int], bytes] = {}
+        self.notes: dict[int, Checkpoint] = {}
+        self._pointer = 0
+
+    @property
+    def pointer(self) -> int:
+        return self._pointer
+
+    def load(self, needs: Sequence[Need], done: Callable[[Found | Overtaken | Failed], None]) -> None:
+        found: list[bytes | None | Sequence[tuple[int, bytes]]] = []
+        for need in needs:
+            if isinstance(need, RowKey):
+                found.append(self.rows.get(need))
+            else:
+                of_queue = ((seq, body) for (queue, seq), body in self.entries.items() if queue == need.queue)
+                found.append(sorted((seq, body) for seq, body in of_queue if need.low <= seq <= need.high))
+        done(found)
+
+    def save(self, checkpoint: Checkpoint, done: Callable[[Overtaken | Failed | None], None]) -> None:
+        if checkpoint.upto < self._pointer:
+            done(Overtaken(self._pointer))
+            return
+        for row in checkpoint.rows:
+            self.rows.pop(row.key, None)
+            if row.value is not None:
+                self.rows[row.key] = row.value
+        self.entries |= {(queue, seq): body for queue, seq, body in checkpoint.entries}
+        acked, dropped = dict(checkpoint.cleared), set(checkpoint.dropped)
+        self.entries = {
+            (queue, seq): body
+            for (queue, seq), body in self.entries.items()
+            if seq > acked.get(queue, 0) and (queue, seq) not in dropped
+        }
+        if checkpoint.notes:
+            self.notes[checkpoint.upto] = checkpoint
+        self._pointer = checkpoint.upto
+        done(None)
+
+    def recall(self, device: int, since: int) -> Iterator[bytes]:
+        blocks = [block for _, block in sorted(self.notes.items()) if block.at >= since and device in block.noted]
+        yield from [block.notes for block in blocks]
+
+    def forget(self, before: int) -> None:
+        self.notes = {upto: block for upto, block in self.notes.items() if block.at >= before}
+
+    def close(self) -> None:
+        pass
+
+
+class MemoryRegistry:
+    def __init__(self, lifetime_ms: int = SEAT_MS) -> None:
+        self._lifetime_ms = lifetime_ms
+        self._seats: dict[int, tuple[Seat, int]] = {}
+
+    def take(self, device: int, seat: Seat, now: int) -> Seat | None:
+        present = self.find(device, now)
+        if present and seat.since < present.since:
+            return seat
+        self._seats[device] = seat, now + self._lifetime_ms
+        return present if present != seat else None
+
+    def find(self, device: int, now: int) -> Seat | None:
+        seat, until = self._seats.get(device, (None, 0))
+        return seat if now < until else None
+
+    def leave(self, device: int, seat: Seat) -> None:
+        if self._seats.get(device, (None, 0))[0] == seat:
+            del self._seats[device]

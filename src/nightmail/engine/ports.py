@@ -1,0 +1,240 @@
+"""The three things the loop needs of the world, named for what they are.
+
+Implementations stand beside this file, named for their technology; one conformance suite holds
+them all to the words below.
+
+The manner of every port: a call never blocks on the disk or the network. What takes time is
+answered by calling `done`, exactly once, on the thread that the loop runs on (possibly before
+the call returns). An implementation with threads of its own is given a `Post` to get back there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from nightmail.model.rows import EntryRange, Need, RowKey
+
+Post: TypeAlias = Callable[[Callable[[], None]], None]
+"""Run this on the loop's thread, soon. May be called from any thread."""
+
+
+class EngineError(Exception):
+    """Something below the loop failed. Its text is one sentence for the operator."""
+
+
+class Damaged(EngineError):
+    """What is stored is not what was written. Nothing was changed; nothing is served."""
+
+
+class TrimmedAway(EngineError):
+    """A log that others trim, too, no longer has what we asked for: somebody else's checkpoint has it."""
+
+
+class InUse(EngineError):
+    """Another process has this data folder open."""
+
+
+class TooNew(EngineError):
+    """The data was written by a newer version of Nightmail."""
+
+
+class Unwritable(EngineError):
+    """The folder or a file in it cannot be written."""
+
+
+# --- the log ----------------------------------------------------------------------------------
+
+
+class Stored(NamedTuple):
+    """A durable batch as it was appended: records `first`, `first + 1`, …, accepted at `at`."""
+
+    first: int
+    at: int
+    records: Sequence[bytes]
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.records) - 1
+
+
+RECORD_OVERHEAD = 4
+
+
+class Log(Protocol):
+    """Everything that was accepted, in order. Offsets start at 1 and have no holes."""
+
+    def append(self, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
+        """Make a batch durable as a whole. `done(first offset)`, or `done(None)`: outcome unknown.
+
+        After None the batch may or may not be found by a later `replay`; an append that comes
+        after it is never confused with it. One append is under way at a time.
+        """
+        ...
+
+    @property
+    def last(self) -> int:
+        """The newest durable offset."""
+        ...
+
+    @property
+    def tight(self) -> bool:
+        """Space runs out: append only what frees space (acknowledgements)."""
+        ...
+
+    def replay(self, after: int) -> Iterator[Stored]:
+        """Every durable batch with a record above `after`, oldest first. Raises Damaged if one is missing.
+
+        A log that several owners share raises TrimmedAway instead if it now begins above `after + 1`.
+        """
+        ...
+
+    @property
+    def batch_bytes_max(self) -> int:
+        """The most that one append may hold, counting `RECORD_OVERHEAD` for each record."""
+        ...
+
+    def trim(self, upto: int, now: int) -> None:
+        """Offsets up to `upto` are never needed again, and their bytes must be gone within a day.
+
+        Called after every checkpoint, and now and then when nothing happens: `now` lets it age.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+# --- the rows ---------------------------------------------------------------------------------
+
+
+class Saving(NamedTuple):
+    """One row as of a checkpoint. `version` is the offset of the last record that changed it."""
+
+    key: RowKey
+    version: int
+    value: bytes | None
+    """None: the row is no more."""
+
+
+class Checkpoint(Struct, frozen=True):
+    """Everything that changed up to `upto`, to be seen all at once or not at all."""
+
+    upto: int
+    at: int
+    rows: Sequence[Saving] = ()
+    entries: Sequence[tuple[int, int, bytes]] = ()
+    """(queue, seq, entry): filed since the last checkpoint and still waiting. Never change again."""
+    cleared: Sequence[tuple[int, int]] = ()
+    """(queue, upto): entries up to here are acknowledged."""
+    dropped: Sequence[tuple[int, int]] = ()
+    """(queue, seq): single entries that ended before those in front of them."""
+    notes: bytes = b""
+    """The delivery log's new lines, encoded, oldest first."""
+    noted: frozenset[int] = frozenset()
+    """Every device that `notes` speaks of."""
+
+
+class Overtaken(Struct, frozen=True):
+    """Another owner has moved the pointer to `pointer`: what we hold may be trimmed under us."""
+
+    pointer: int
+
+
+class Failed(Struct, frozen=True):
+    """It did not work, or nobody knows; `why` is for the operator. The same call may be repeated."""
+
+    why: str
+
+
+Found: TypeAlias = Sequence[bytes | None | Sequence[tuple[int, bytes]]]
+"""Per need, in order: a row's bytes or None; for a range, its (seq, entry) pairs in order."""
+
+
+class Rows(Protocol):
+    """What a shard remembers, as of its last checkpoint."""
+
+    @property
+    def pointer(self) -> int:
+        """The offset that everything readable here belongs to. 0 at birth."""
+        ...
+
+    def load(self, needs: Sequence[Need], done: Callable[[Found | Overtaken | Failed], None]) -> None:
+        """Read rows and entry ranges as of `pointer`."""
+        ...
+
+    def save(self, checkpoint: Checkpoint, done: Callable[[Overtaken | Failed | None], None]) -> None:
+        """Store a checkpoint durably; afterwards `pointer` is its `upto`. One is under way at a time.
+
+        After Failed the same checkpoint is given again, before any other: it may be stored all the
+        same. Entries that are cleared or dropped leave no readable bytes behind within a day.
+        A checkpoint older than `pointer` is answered with Overtaken.
+        """
+        ...
+
+    def recall(self, device: int, since: int) -> Iterator[bytes]:
+        """The delivery log: blocks of notes, oldest first, saved at `since` or later, that speak of `device`.
+
+        A block that does not may be among them.
+        """
+        ...
+
+    def forget(self, before: int) -> None:
+        """Drop the delivery log's blocks saved before this time, in the background. To be called about hourly."""
+        ...
+
+    def close(self) -> None: ...
+
+
+# --- the registry -----------------------------------------------------------------------------
+
+
+class Seat(NamedTuple):
+    """Where a device is connected. A greater `since` displaces a smaller one."""
+
+    node: str
+    connection: int
+    since: int
+
+
+class Registry(Protocol):
+    """Which device is connected where. Can be lost at any time and is rebuilt by its owners."""
+
+    def take(self, device: int, seat: Seat, now: int) -> Seat | None:
+        """Sit down, or stay seated, until `now` + lifetime. Returns the seat that was displaced.
+
+        An older seat than the present one is refused: it is returned unchanged, as its own displacer.
+        """
+        ...
+
+    def find(self, device: int, now: int) -> Seat | None: ...
+
+    def leave(self, device: int, seat: Seat) -> None:
+        """Get up, if it is still this seat."""
+        ...
+
+
+__all__ = [
+    "RECORD_OVERHEAD",
+    "Checkpoint",
+    "Damaged",
+    "EngineError",
+    "EntryRange",
+    "Failed",
+    "Found",
+    "InUse",
+    "Log",
+    "Need",
+    "Overtaken",
+    "Post",
+    "Registry",
+    "RowKey",
+    "Rows",
+    "Saving",
+    "Seat",
+    "Stored",
+    "TooNew",
+    "TrimmedAway",
+    "Unwritable",
+]  # fmt: skip

@@ -1,0 +1,157 @@
+"""Checkpoints: everything that changed up to an offset, handed to the rows in one piece.
+
+Knows:   what has changed, what is being saved, what may be forgotten afterwards.
+Never:   loses a change: what could not be saved is offered again, unchanged, until it is.
+
+A checkpoint is only a shortcut for recovery, so it is taken in the background and seldom: a
+message that is delivered and acknowledged between two of them is never written at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Struct
+
+from nightmail.core.state import State, encode_row
+from nightmail.model.notes import Dropped, Looked, Note, Placed, Taken
+
+from .cache import forget_entries, freshen, shrink
+from .ports import Checkpoint, Failed, Overtaken, Rows, Saving
+
+encode_notes = msgspec.msgpack.Encoder().encode
+
+
+class SaverLimits(Struct, frozen=True):
+    checkpoint_rows: int = 5_000
+    """Changed rows that start a checkpoint: bounds how long encoding them keeps the loop."""
+    checkpoint_ms: int = 1_000
+    """The longest that a change stays unsaved when the disk keeps up: bounds recovery."""
+    retry_ms: tuple[int, ...] = (100, 200, 400, 800, 1_600)
+    """Waits after a failed save. After the last one the operator is told, and it goes on at that pace."""
+    rows_in_memory: int = 500_000
+    """Rows kept for the next time they are needed: bounds memory, about 1 KiB each."""
+
+
+class Saver:
+    def __init__(
+        self,
+        rows: Rows,
+        limits: SaverLimits,
+        on_saved: Callable[[Checkpoint | None], None],
+        on_trouble: Callable[[str], None],
+    ) -> None:
+        self._rows, self._limits = rows, limits
+        self._on_saved, self._on_trouble = on_saved, on_trouble
+        self._saving: Checkpoint | None = None
+        self._under_way = False
+        self._retry_at = 0
+        self._retries = 0
+        self._last_at = 0
+        self._filed: list[tuple[int, int]] = []
+        """(queue, seq) of entries saved by the checkpoint before the present one."""
+
+    @property
+    def idle(self) -> bool:
+        return self._saving is None
+
+    @property
+    def under_way(self) -> bool:
+        return self._under_way
+
+    def unsaved(self, state: State) -> int:
+        """Rows that would be lost from the checkpoint, though not from the log, by a crash now."""
+        return state.count_changed() + (len(self._saving.rows) if self._saving else 0)
+
+    def is_due(self, state: State, now: int) -> bool:
+        """Whether enough has changed, or for long enough."""
+        return (
+            state.count_changed() >= self._limits.checkpoint_rows or now - self._last_at >= self._limits.checkpoint_ms
+        )
+
+    def start(self, state: State, now: int, at: int) -> None:
+        """Take the state as it is now, at time `at`. It must stand between two records."""
+        assert self._saving is None
+        self._last_at = now
+        if 2 * sum(map(len, state.tables())) > self._limits.rows_in_memory:
+            freshen(state)
+        self._saving = take_checkpoint(state, at)
+        self._retries = 0
+
+    def tick(self, now: int, may_save: Callable[[int], bool]) -> None:
+        """Save what was taken, if `may_save` says that all it told others is durable."""
+        if self._saving is None or self._under_way or now < self._retry_at or not may_save(self._saving.upto):
+            return
+        self._under_way = True
+        self._retry_at = now
+        self._rows.save(self._saving, self._saved)
+
+    def abandon(self) -> None:
+        """Forget what was taken: the state is rebuilt from the last checkpoint that was saved."""
+        assert not self._under_way
+        self._saving = None
+        self._filed.clear()
+
+    def tidy(self, state: State, saved: Checkpoint) -> None:
+        """Let go of what is saved and not likely to be wanted. The state must stand between two records."""
+        assert self._saving is None
+        # What two checkpoints in a row found waiting is for a device that is away.
+        forget_entries(state, self._filed)
+        self._filed = [(queue, seq) for queue, seq, _ in saved.entries]
+        shrink(state, self._limits.rows_in_memory)
+
+    def _saved(self, outcome: Overtaken | Failed | None) -> None:
+        assert self._saving is not None
+        self._under_way = False
+        match outcome:
+            case Failed(why):
+                waits = self._limits.retry_ms
+                self._retry_at += waits[min(self._retries, len(waits) - 1)]
+                self._retries += 1
+                if self._retries == len(waits):
+                    self._on_trouble(why)
+            case Overtaken():
+                self._saving = None
+                self._on_saved(None)
+            case None:
+                saved, self._saving = self._saving, None
+                self._on_saved(saved)
+
+
+def take_checkpoint(state: State, at: int) -> Checkpoint:
+    """Everything that changed, encoded as it is now; from here on it counts as unchanged."""
+    rows = [
+        Saving(key, version, None if row is None else encode_row(row)) for key, version, row in state.changed_rows()
+    ]
+    entries = [
+        (queue, seq, encode_row(entry))
+        for queue, first in state.filed.items()
+        for seq, entry in state.entries.get(queue, {}).items()
+        if seq >= first
+    ]
+    for queue, seq, _ in entries:
+        # From now on an acknowledgement must clear it from the store, too, even while it is being saved.
+        state.stored[queue] = max(seq, state.stored.get(queue, 0))
+    checkpoint = Checkpoint(
+        upto=state.offset,
+        at=at,
+        rows=rows,
+        entries=entries,
+        cleared=list(state.cleared.items()),
+        dropped=list(state.dropped),
+        notes=encode_notes(state.notes) if state.notes else b"",
+        noted=frozenset(device for note in state.notes for device in _devices(note)),
+    )
+    state.forget_changes()
+    return checkpoint
+
+
+def _devices(note: Note) -> tuple[int, ...]:
+    match note:
+        case Placed():
+            return (note.by, *(device for device, _ in note.places))
+        case Looked():
+            return (note.by, note.device)
+        case Taken() | Dropped():
+            return (note.device,)

@@ -1,0 +1,153 @@
+"""Opening the database so that what it shows is durable and what we asked for is so.
+
+Knows:   the pragmas, and what each failure means to an operator.
+Touches: one database file and its write-ahead log, through the named VFS.
+Never:   trusts a pragma that it has not read back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+import apsw
+
+from nightmail.engine.ports import Damaged, EngineError, Unwritable
+
+from . import schema
+
+BUSY_MS = 5_000
+PAGE_BYTES = 4_096
+_COPY_BYTES = 1 << 20
+
+
+class Place(NamedTuple):
+    """Where a database is and how to reach it."""
+
+    path: str
+    vfs: str = ""
+    """"" is the operating system's."""
+    alone: bool = False
+    """One connection, exclusive: for a VFS without shared memory. Saves must then run inline."""
+    cache_kib: int = 8_192
+
+
+def open_writer(place: Place, entropy: schema.Entropy) -> apsw.Connection:
+    """Open or create it, bring its schema up to date, and leave nothing in the write-ahead log."""
+    refresh_wal(place)
+    db = _connect(place)
+    try:
+        schema.check(db, place.path)
+        if db.readonly("main"):
+            raise Unwritable(f"{place.path} can be read but not written")
+        db.execute(f"PRAGMA page_size = {PAGE_BYTES}").fetchall()  # matters at birth only
+        _set(db, place, "journal_mode", "WAL", "wal")
+        _set(db, place, "synchronous", "FULL", 2)
+        # What is deleted is overwritten with zeros, and no temporary file ever holds a copy.
+        _set(db, place, "secure_delete", "ON", 1)
+        _set(db, place, "temp_store", "MEMORY", 2)
+        _set(db, place, "cache_size", -place.cache_kib, -place.cache_kib)
+        # We truncate the log ourselves: within a commit its failure would look like the commit's.
+        _set(db, place, "wal_autocheckpoint", 0, 0)
+        schema.migrate(db, entropy)
+        with suppress(apsw.FullError):  # then it stays for later: reading and acknowledging must go on
+            truncate_wal(db)
+    except BaseException:
+        db.close(True)
+        raise
+    return db
+
+
+def open_reader(place: Place) -> apsw.Connection:
+    """A second connection that cannot change anything."""
+    db = _connect(place)
+    try:
+        _set(db, place, "query_only", 1, 1)
+        _set(db, place, "temp_store", "MEMORY", 2)
+        _set(db, place, "cache_size", -place.cache_kib, -place.cache_kib)
+    except BaseException:
+        db.close(True)
+        raise
+    return db
+
+
+def refresh_wal(place: Place) -> None:
+    """Write the write-ahead log over itself and sync it, before SQLite believes what stands in it.
+
+    After a sync that failed, the kernel may still show us bytes that are not on the disk, and no
+    later sync will say so. SQLite would take them for a commit and copy half of them into the
+    database. Written again they are dirty again, and this sync tells the truth about them.
+    """
+    try:
+        file = open_raw(place, place.path + "-wal")
+    except apsw.CantOpenError:
+        return  # there is none; if there is one that cannot be opened, SQLite will say so
+    try:
+        size = file.xFileSize()
+        for offset in range(0, size, _COPY_BYTES):
+            file.xWrite(file.xRead(min(_COPY_BYTES, size - offset), offset), offset)
+        if size:
+            file.xSync(apsw.SQLITE_SYNC_FULL)
+    finally:
+        file.xClose()
+
+
+def open_raw(place: Place, path: str) -> apsw.VFSFile:
+    """A file's bytes through SQLite's own VFS: closing a descriptor of our own would drop its locks."""
+    return apsw.VFSFile(place.vfs, path, [apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_MAIN_DB, 0])
+
+
+@contextmanager
+def transaction(db: apsw.Connection) -> Generator[None]:
+    """All or nothing. If the commit itself raises, only opening anew tells which."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        with suppress(apsw.Error, OSError):
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+        raise
+
+
+def truncate_wal(db: apsw.Connection) -> None:
+    """Move everything into the database file and cut the write-ahead log to nothing."""
+    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+
+def explain(error: BaseException, path: str) -> EngineError:
+    """One sentence for the operator, under the name that says what to do about it."""
+    if isinstance(error, EngineError):
+        return error
+    if isinstance(error, apsw.NotADBError):
+        return Damaged(f"{path} is not a database, or its first page is damaged")
+    if isinstance(error, apsw.CorruptError):
+        return Damaged(f"{path} is damaged: {error}")
+    if isinstance(error, (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, PermissionError)):
+        return Unwritable(f"{path} cannot be opened for writing: {error}")
+    if isinstance(error, apsw.FullError):
+        return EngineError(f"no space is left to write {path}")
+    return EngineError(f"{path} could not be read or written: {error}")
+
+
+def _connect(place: Place) -> apsw.Connection:
+    flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    db = apsw.Connection(place.path, flags=flags, vfs=place.vfs or None)
+    try:
+        # Closing is also how we get rid of a connection whose disk has failed: it must not write.
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        db.set_busy_timeout(BUSY_MS)
+        if place.alone:
+            _set(db, place, "locking_mode", "EXCLUSIVE", "exclusive")
+    except BaseException:
+        db.close(True)
+        raise
+    return db
+
+
+def _set(db: apsw.Connection, place: Place, pragma: str, value: str | int, want: str | int) -> None:
+    db.execute(f"PRAGMA {pragma} = {value}").fetchall()
+    if (got := db.execute(f"PRAGMA {pragma}").get) != want:
+        raise EngineError(f"{place.path}: SQLite answers {pragma} = {got} where {want} is needed")

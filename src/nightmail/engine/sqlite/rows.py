@@ -1,0 +1,314 @@
+"""Rows in SQLite: a checkpoint is one transaction, and its pointer is part of it.
+
+Knows:   two connections: one that writes, on the saver's thread, and one that reads, on the loop's.
+Touches: one database file and its write-ahead log.
+Never:   moves `pointer` before the commit is durable; shows the loop a checkpoint before its `done`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import apsw
+from msgspec import Struct
+
+from nightmail.engine.ports import Checkpoint, EngineError, Failed, Found, Overtaken, Post
+from nightmail.engine.writer import Execute
+from nightmail.model.rows import Need, RowKey
+
+from . import connect, schema, statements
+from .scrub import Scrubber
+
+FILE_NAME = "rows.db"
+
+
+class SqliteSettings(Struct, frozen=True):
+    cache_kib: int = 8_192
+    """Page cache of each of the two connections."""
+    wal_truncate_ms: int = 600_000
+    """What was deleted is out of the write-ahead log after this time."""
+    wal_pages: int = 8_192
+    """The write-ahead log is emptied when it has grown to this."""
+    forget_blocks: int = 64
+    """Blocks of the delivery log dropped in one transaction."""
+
+
+DEFAULTS = SqliteSettings()
+
+
+class SqliteRows:
+    """The embedded engine's rows. Raises Damaged, TooNew, Unwritable or EngineError when opened."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        post: Post,
+        execute: Execute,
+        entropy: schema.Entropy,
+        settings: SqliteSettings = DEFAULTS,
+        vfs: str = "",
+        alone: bool = False,
+    ) -> None:
+        self._place = connect.Place(str(folder / FILE_NAME), vfs, alone, settings.cache_kib)
+        self._post = post
+        self._execute = execute
+        self._entropy = entropy
+        self._settings = settings
+        self._reading = threading.Lock()
+        """Held while the reader is used; the saver takes it to replace the connections."""
+        self._saving = threading.Lock()
+        """Held by each job on the saver's thread; `close` waits for it."""
+        self._writer: apsw.Connection | None = None
+        self._reader: apsw.Connection | None = None
+        self._closed = self._reopening = False
+        self._wal_pages = 0
+        self._tidied_at: int | None = None
+        self._scrubber = Scrubber(self._place)
+        self._identity, self._stored = self._open()
+        self._pointer = self._stored
+
+    @property
+    def identity(self) -> bytes:
+        """Made at birth. A log that carries another one does not belong to these rows."""
+        return self._identity
+
+    @property
+    def pointer(self) -> int:
+        return self._pointer
+
+    # --- reading, on the loop's thread ---
+
+    def load(self, needs: Sequence[Need], done: Callable[[Found | Overtaken | Failed], None]) -> None:
+        try:
+            found = self._read(needs)
+        except (apsw.Error, OSError, EngineError) as error:
+            self._reopen_soon()
+            done(Failed(str(connect.explain(error, self._place.path))))
+        else:
+            done(found)
+
+    def _reopen_soon(self) -> None:
+        """Without connections nothing can be read: get new ones, before anybody asks again."""
+        if self._reopening or self._closed:
+            return
+        self._reopening = True
+
+        def reopen() -> None:
+            with self._saving, suppress(EngineError):
+                self._reopen()
+            self._post(reopened)
+
+        def reopened() -> None:
+            self._reopening = False
+            # A save of unknown outcome is settled now: whoever rebuilds must start from what is there.
+            self._pointer = self._stored
+
+        self._execute(reopen)
+
+    def _read(self, needs: Sequence[Need]) -> Found:
+        found: list[bytes | None | Sequence[tuple[int, bytes]]] = []
+        with self._reading:
+            query = self._reads_with().execute
+            for need in needs:
+                # Point reads one by one: measured faster than one statement for all of them.
+                if isinstance(need, RowKey):
+                    found.append(query(statements.READ_ROW, need).get)  # pyright: ignore[reportArgumentType]
+                else:
+                    found.append(query(statements.READ_RANGE, need).fetchall())  # pyright: ignore[reportArgumentType]
+        return found
+
+    def recall(self, device: int, since: int) -> Iterator[bytes]:
+        """May also give a block of others: devices are kept as 16-bit marks."""
+        try:
+            with self._reading:
+                following: apsw.SQLiteValue = self._reads_with().execute(statements.READ_FIRST_NOTE, (since,)).get
+            while following is not None:
+                with self._reading:
+                    blocks = (
+                        self._reads_with()
+                        .execute(statements.READ_NOTES, (following, since, statements.marks((device,))))
+                        .fetchall()
+                    )
+                following = None
+                for upto, lines in cast("list[tuple[int, bytes]]", blocks):
+                    yield lines
+                    following = upto + 1
+        except (apsw.Error, OSError) as error:
+            raise connect.explain(error, self._place.path) from error
+
+    def _reads_with(self) -> apsw.Connection:
+        db = self._writer if self._place.alone else self._reader
+        if db is None:
+            raise EngineError(f"{self._place.path} is closed")
+        return db
+
+    def _pin(self) -> None:
+        """From here to `_unpin` the reader sees no newer checkpoint, even if one is committed."""
+        with self._reading:
+            if self._reader and not self._reader.in_transaction:
+                self._reader.execute("BEGIN")
+                self._reader.execute("SELECT value FROM meta WHERE key = 'pointer'").fetchall()
+
+    def _unpin(self) -> None:
+        with self._reading:
+            if self._reader and self._reader.in_transaction:
+                self._reader.execute("ROLLBACK")
+
+    # --- saving ---
+
+    def save(self, checkpoint: Checkpoint, done: Callable[[Overtaken | Failed | None], None]) -> None:
+        if checkpoint.upto < self._pointer:
+            done(Overtaken(self._pointer))
+            return
+        try:
+            self._pin()
+        except (apsw.Error, OSError) as error:
+            done(Failed(str(connect.explain(error, self._place.path))))
+            return
+
+        def store() -> None:
+            with self._saving:
+                outcome = self._store(checkpoint)
+            self._post(lambda: stored(outcome))
+
+        def stored(outcome: Failed | None) -> None:
+            self._unpin()
+            if outcome is None:
+                self._pointer = checkpoint.upto
+            if outcome is None and self._is_tidying_due(checkpoint.at):
+                # Before `done`, because the next save pins the reader, and a pinned reader keeps the log.
+                self._execute(tidy)
+            else:
+                done(outcome)
+
+        def tidy() -> None:
+            with self._saving:
+                self._tidy(checkpoint.at)
+            self._post(lambda: done(None))
+
+        self._execute(store)
+
+    def _store(self, checkpoint: Checkpoint) -> Failed | None:
+        """On the saver's thread. What goes wrong with the disk is an answer: the loop waits for one."""
+        before = self._stored
+        try:
+            if not self._writer:
+                self._reopen()
+            assert self._writer
+            with connect.transaction(self._writer):
+                statements.write(self._writer, checkpoint)
+            self._stored = checkpoint.upto
+            return None
+        except (apsw.Error, OSError, EngineError) as error:
+            why = str(connect.explain(error, self._place.path))
+            if isinstance(error, apsw.FullError) and self._writer and not self._writer.in_transaction:
+                # Nothing is in doubt, and reading goes on.
+                return Failed(why)
+            return self._settle(checkpoint.upto, before, why)
+
+    def _settle(self, upto: int, before: int, why: str) -> Failed | None:
+        """Nobody knows whether the commit took: open anew and look."""
+        try:
+            self._reopen()
+        except EngineError as error:
+            return Failed(str(error))
+        return None if before < upto == self._stored else Failed(why)
+
+    def _reopen(self) -> None:
+        with self._reading:
+            self._drop_connections()
+            if self._closed:
+                raise EngineError(f"{self._place.path} is closed")
+            _, self._stored = self._open()
+
+    def _open(self) -> tuple[bytes, int]:
+        try:
+            self._writer = connect.open_writer(self._place, self._entropy)
+            self._writer.set_wal_hook(self._wal_grew)
+            if not self._place.alone:
+                self._reader = connect.open_reader(self._place)
+            return schema.read_identity(self._writer), schema.read_pointer(self._writer)
+        except (apsw.Error, OSError) as error:
+            self._drop_connections()
+            raise connect.explain(error, self._place.path) from error
+        except BaseException:
+            self._drop_connections()
+            raise
+
+    def _wal_grew(self, _db: apsw.Connection, _name: str, pages: int) -> int:
+        self._wal_pages = pages
+        return apsw.SQLITE_OK
+
+    # --- leaving nothing behind ---
+
+    def _is_tidying_due(self, at: int) -> bool:
+        if self._tidied_at is None:
+            self._tidied_at = at
+        return at - self._tidied_at >= self._settings.wal_truncate_ms or self._wal_pages >= self._settings.wal_pages
+
+    def _tidy(self, at: int | None) -> None:
+        """On the saver's thread: what was deleted leaves the files. A failure is tried again next time."""
+        try:
+            if self._writer:
+                connect.truncate_wal(self._writer)
+                self._wal_pages = 0
+                self._scrubber.scrub_some(self._writer)
+                self._tidied_at = at or self._tidied_at
+        except apsw.BusyError:
+            pass
+        except (apsw.Error, OSError):
+            # How much of it reached the disk is unknown: copy it all again from a log that is known.
+            with suppress(EngineError):
+                self._reopen()
+
+    def forget(self, before: int) -> None:
+        """Also empties the write-ahead log: called every hour, it keeps an idle server's files clean."""
+
+        def drop_some() -> None:
+            with self._saving:
+                more = self._drop_notes(before)
+                if not more:
+                    self._tidy(None)
+            if more:
+                self._execute(drop_some)
+
+        self._execute(drop_some)
+
+    def _drop_notes(self, before: int) -> bool:
+        if not self._writer:
+            return False
+        try:
+            with connect.transaction(self._writer):
+                self._writer.execute(statements.DROP_NOTES, (before, self._settings.forget_blocks))
+            return self._writer.changes() == self._settings.forget_blocks
+        except (apsw.Error, OSError):
+            # Nothing depends on it, and the next call does it again; but the disk is not to be trusted.
+            with suppress(EngineError):
+                self._reopen()
+            return False
+
+    def close(self) -> None:
+        """Waits for the save under way."""
+        self._closed = True
+        with self._saving, self._reading:
+            if self._reader:
+                self._reader.close(True)
+                self._reader = None
+            try:
+                if self._writer:
+                    connect.truncate_wal(self._writer)
+            except (apsw.Error, OSError):
+                pass  # the next start does it
+            self._drop_connections()
+
+    def _drop_connections(self) -> None:
+        reader, writer = self._reader, self._writer
+        self._reader = self._writer = None
+        for db in (reader, writer):
+            if db:
+                db.close(True)

@@ -1,0 +1,89 @@
+"""What the database looks like, and how an older one becomes the present one.
+
+Knows:   every table ever shipped, as a list of steps; the number in `user_version` counts them.
+Touches: a connection it is handed; all steps that are missing run in one transaction.
+Never:   changes a database that is not ours or that a newer Nightmail wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import apsw
+
+from nightmail.engine.ports import Damaged, TooNew
+
+Entropy: TypeAlias = Callable[[int], bytes]
+"""That many unpredictable bytes (os.urandom, or a seeded stand-in)."""
+
+APPLICATION = 0x4E474D4C
+"""`application_id`: "NGML". So that a database of somebody else is not taken for ours."""
+
+IDENTITY_BYTES = 8
+
+_FIRST = """
+CREATE TABLE row (
+    kind INTEGER NOT NULL, a INTEGER NOT NULL, b INTEGER NOT NULL,
+    version INTEGER NOT NULL, value BLOB NOT NULL,
+    PRIMARY KEY (kind, a, b)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE entry (
+    queue INTEGER NOT NULL, seq INTEGER NOT NULL, body BLOB NOT NULL,
+    PRIMARY KEY (queue, seq)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE note (
+    upto INTEGER PRIMARY KEY, at INTEGER NOT NULL, devices BLOB NOT NULL, lines BLOB NOT NULL
+) STRICT;
+-- Time only grows, so this index too is only ever appended to.
+CREATE INDEX note_at ON note (at);
+CREATE TABLE meta (key TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID;
+INSERT INTO meta VALUES ('pointer', 0);
+"""
+
+STEPS: tuple[str, ...] = (_FIRST,)
+"""Step n turns version n into n + 1. Shipped steps never change; only ever add."""
+
+
+def number(db: apsw.Connection, pragma: str) -> int:
+    value = db.execute(f"PRAGMA {pragma}").get
+    assert isinstance(value, int), (pragma, value)
+    return value
+
+
+def check(db: apsw.Connection, path: str, steps: tuple[str, ...] = STEPS) -> None:
+    """Is it ours to open? Reads only."""
+    version, application = number(db, "user_version"), number(db, "application_id")
+    tables = db.execute("SELECT count(*) FROM sqlite_schema").get
+    if application != APPLICATION and (version or tables):
+        raise Damaged(f"{path} is a database, but not one of Nightmail's")
+    if version > len(steps):
+        raise TooNew(f"{path} has schema {version}; this version of Nightmail knows schemas up to {len(steps)}")
+
+
+def migrate(db: apsw.Connection, entropy: Entropy, steps: tuple[str, ...] = STEPS) -> None:
+    """Run what is missing, all or nothing. A database at its birth also gets its identity."""
+    version = number(db, "user_version")
+    if version == len(steps):
+        return
+    with db:  # a savepoint, and so a transaction
+        for step in steps[version:]:
+            db.execute(step)
+        if version == 0:
+            db.execute("INSERT INTO meta VALUES ('log', ?)", (entropy(IDENTITY_BYTES),))
+        db.execute(f"PRAGMA application_id = {APPLICATION}")
+        db.execute(f"PRAGMA user_version = {len(steps)}")
+
+
+def read_identity(db: apsw.Connection) -> bytes:
+    identity = db.execute("SELECT value FROM meta WHERE key = 'log'").get
+    if not isinstance(identity, bytes) or len(identity) != IDENTITY_BYTES:
+        raise Damaged(f"{db.filename} does not say which log it belongs to")
+    return identity
+
+
+def read_pointer(db: apsw.Connection) -> int:
+    pointer = db.execute("SELECT value FROM meta WHERE key = 'pointer'").get
+    if not isinstance(pointer, int):
+        raise Damaged(f"{db.filename} does not say which checkpoint it holds")
+    return pointer

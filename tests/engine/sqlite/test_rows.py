@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import random
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from nightmail.engine.ports import (
+    Checkpoint,
+    Damaged,
+    EngineError,
+    EntryRange,
+    Failed,
+    Overtaken,
+    RowKey,
+    Saving,
+    TooNew,
+    Unwritable,
+)
+from nightmail.engine.sqlite import DEFAULTS, FILE_NAME, SqliteRows, SqliteSettings, connect, schema, statements
+from nightmail.engine.sqlite.statements import marks
+from nightmail.model.rows import Kept
+
+SHARD = RowKey(Kept.SHARD, 0)
+MINUTE_MS = 60_000
+
+
+def inline(job: Callable[[], None]) -> None:
+    job()
+
+
+def a_store(folder: Path, settings: SqliteSettings = DEFAULTS, entropy: schema.Entropy = bytes) -> SqliteRows:
+    return SqliteRows(folder, post=inline, execute=inline, entropy=entropy, settings=settings)
+
+
+def save(rows: SqliteRows, checkpoint: Checkpoint) -> Overtaken | Failed | None:
+    outcomes: list[Overtaken | Failed | None] = []
+    rows.save(checkpoint, outcomes.append)
+    (outcome,) = outcomes
+    return outcome
+
+
+def shard_row(rows: SqliteRows) -> object:
+    answers: list[object] = []
+    rows.load([SHARD], answers.append)
+    (found,) = answers
+    return found
+
+
+def everything_in(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.endswith("-shm")}
+
+
+# --- across a restart -------------------------------------------------------------------------
+
+
+def test_pointer_content_and_identity_survive_a_restart(tmp_path: Path) -> None:
+    rows = a_store(tmp_path, entropy=random.Random(7).randbytes)
+    identity = rows.identity
+    save(rows, Checkpoint(3, 1, rows=[Saving(SHARD, 3, b"kept")]))
+    rows.close()
+    again = a_store(tmp_path, entropy=random.Random(8).randbytes)
+    assert (again.pointer, again.identity, shard_row(again)) == (3, identity, [b"kept"])
+    assert len(identity) == 8
+    again.close()
+
+
+def test_what_was_confirmed_survives_a_killed_process(tmp_path: Path) -> None:
+    rows = a_store(tmp_path)
+    save(rows, Checkpoint(3, 1, rows=[Saving(SHARD, 3, b"kept")]))
+    copy = tmp_path.parent / f"{tmp_path.name}-copy"
+    shutil.copytree(tmp_path, copy)  # the files as a killed process leaves them
+    again = a_store(copy)
+    assert (again.pointer, shard_row(again)) == (3, [b"kept"])
+    again.close()
+    rows.close()
+
+
+# --- nothing is left behind -------------------------------------------------------------------
+
+
+def test_a_cleared_entry_is_in_no_file_after_the_interval(tmp_path: Path) -> None:
+    rows = a_store(tmp_path)
+    secret = b"ciphertext of a message"
+    save(rows, Checkpoint(1, 0, entries=[(4, 1, secret * 9), (4, 2, secret * 400)], rows=[Saving(SHARD, 1, secret)]))
+    assert any(secret in data for data in everything_in(tmp_path).values())
+    save(rows, Checkpoint(2, 1, cleared=[(4, 1)], dropped=[(4, 2)], rows=[Saving(SHARD, 2, None)]))
+    save(rows, Checkpoint(3, 10 * MINUTE_MS))
+    assert [name for name, data in everything_in(tmp_path).items() if secret in data] == []
+    rows.close()
+
+
+def test_forgetting_cleans_the_files_of_a_server_at_rest(tmp_path: Path) -> None:
+    rows = a_store(tmp_path)
+    secret = b"ciphertext of a message"
+    save(rows, Checkpoint(1, 0, entries=[(4, 1, secret * 9)]))
+    save(rows, Checkpoint(2, 1, cleared=[(4, 1)]))
+    rows.forget(0)
+    assert [name for name, data in everything_in(tmp_path).items() if secret in data] == []
+    rows.close()
+
+
+def test_no_copy_stays_where_pages_were_rebuilt(tmp_path: Path) -> None:
+    """SQLite's secure_delete alone leaves about one deleted entry in a thousand readable."""
+    rows, chance = a_store(tmp_path), random.Random(0)
+    heads, live, made = [0] * 400, dict[tuple[int, int], bytes](), 0
+    for upto in range(1, 61):
+        entries: list[tuple[int, int, bytes]] = []
+        for _ in range(100):
+            queue, made = chance.randrange(400), made + 1
+            heads[queue] += 1
+            live[queue, heads[queue]] = mark = b"<<%08d>>" % made
+            entries.append((queue, heads[queue], mark * chance.choice([1, 16, 50, 50, 166, 750])))
+        cleared = {queue: chance.randrange(heads[queue] + 1) for queue in chance.sample(range(400), 60)}
+        live = {(queue, seq): mark for (queue, seq), mark in live.items() if seq > cleared.get(queue, 0)}
+        save(rows, Checkpoint(upto, upto * MINUTE_MS, entries=entries, cleared=list(cleared.items())))
+    for _ in range(14):
+        rows.forget(0)
+    left = set(re.findall(rb"<<\d{8}>>", b"".join(everything_in(tmp_path).values())))
+    assert left == set(live.values())
+    rows.close()
+    db = apsw.Connection(str(tmp_path / FILE_NAME))
+    assert db.execute("PRAGMA integrity_check").get == "ok"
+    db.close()
+
+
+def test_the_write_ahead_log_is_bounded(tmp_path: Path) -> None:
+    rows = a_store(tmp_path, SqliteSettings(wal_pages=20))
+    sizes: list[int] = []
+    for upto in range(1, 30):
+        save(rows, Checkpoint(upto, 0, entries=[(upto, 1, bytes(20_000))]))
+        sizes.append((tmp_path / (FILE_NAME + "-wal")).stat().st_size)
+    assert 0 in sizes
+    assert max(sizes) < 40 * 4_096
+    rows.close()
+
+
+# --- when it does not work --------------------------------------------------------------------
+
+
+def test_a_full_disk_fails_the_save_whole_and_a_repeat_succeeds(tmp_path: Path) -> None:
+    rows = a_store(tmp_path)
+    save(rows, Checkpoint(1, 0, rows=[Saving(SHARD, 1, b"old")]))
+    big = Checkpoint(2, 0, rows=[Saving(SHARD, 2, b"new")], entries=[(n, 1, bytes(3_000)) for n in range(300)])
+    _limit_pages(rows, 20)
+    outcome = save(rows, big)
+    assert isinstance(outcome, Failed)
+    assert "no space is left" in outcome.why
+    assert (rows.pointer, shard_row(rows)) == (1, [b"old"])
+    _limit_pages(rows, 1_000_000)
+    assert save(rows, big) is None
+    assert (rows.pointer, shard_row(rows)) == (2, [b"new"])
+    rows.close()
+
+
+def _limit_pages(rows: SqliteRows, pages: int) -> None:
+    assert rows._writer  # pyright: ignore[reportPrivateUsage]
+    rows._writer.execute(f"PRAGMA max_page_count = {pages}").fetchall()  # pyright: ignore[reportPrivateUsage]
+
+
+def test_a_lost_connection_is_opened_again_by_the_next_save(tmp_path: Path) -> None:
+    rows = a_store(tmp_path)
+    save(rows, Checkpoint(1, 0, rows=[Saving(SHARD, 1, b"old")]))
+    assert rows._writer  # pyright: ignore[reportPrivateUsage]
+    rows._writer.close()  # pyright: ignore[reportPrivateUsage]
+    assert save(rows, Checkpoint(2, 0, rows=[Saving(SHARD, 2, b"new")])) is None
+    assert (rows.pointer, shard_row(rows)) == (2, [b"new"])
+    rows.close()
+
+
+def test_after_closing_nothing_works_and_nothing_raises(tmp_path: Path) -> None:
+    rows = a_store(tmp_path)
+    rows.close()
+    rows.close()
+    rows.forget(1)
+    assert isinstance(save(rows, Checkpoint(1, 0)), Failed)
+    assert isinstance(shard_row(rows), Failed)
+
+
+# --- what cannot be opened --------------------------------------------------------------------
+
+
+def test_rubbish_is_damaged_and_stays_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / FILE_NAME).write_bytes(b"not a database" * 1_000)
+    before = everything_in(tmp_path)
+    with pytest.raises(Damaged, match="is not a database"):
+        a_store(tmp_path)
+    assert everything_in(tmp_path) == before
+
+
+def test_a_database_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / FILE_NAME))
+    db.execute("CREATE TABLE theirs (x)")
+    db.close()
+    before = everything_in(tmp_path)
+    with pytest.raises(Damaged, match="not one of Nightmail's"):
+        a_store(tmp_path)
+    assert everything_in(tmp_path) == before
+
+
+def test_a_newer_schema_is_too_new_and_stays_as_it_was(tmp_path: Path) -> None:
+    a_store(tmp_path).close()
+    db = apsw.Connection(str(tmp_path / FILE_NAME))
+    db.execute("PRAGMA user_version = 99")
+    db.close()
+    before = everything_in(tmp_path)
+    with pytest.raises(TooNew, match="has schema 99; this version of Nightmail knows schemas up to 1"):
+        a_store(tmp_path)
+    assert {name: data for name, data in everything_in(tmp_path).items() if data} == before
+
+
+def test_a_page_that_was_overwritten_is_damaged(tmp_path: Path) -> None:
+    a_store(tmp_path).close()
+    with (tmp_path / FILE_NAME).open("r+b") as file:
+        file.seek(4_096)
+        file.write(b"\xff" * 9 * 4_096)
+    with pytest.raises(Damaged, match="is damaged"):
+        a_store(tmp_path)
+
+
+def test_a_folder_that_is_not_there_is_unwritable(tmp_path: Path) -> None:
+    with pytest.raises(Unwritable, match="cannot be opened for writing"):
+        a_store(tmp_path / "nowhere")
+
+
+def test_a_pragma_that_did_not_take_is_noticed(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / "x"))
+    with pytest.raises(EngineError, match="answers synchronous = 2 where 3 is needed"):
+        connect._set(db, connect.Place("x"), "synchronous", "FULL", 3)  # pyright: ignore[reportPrivateUsage]
+    db.close()
+
+
+# --- migrations -------------------------------------------------------------------------------
+
+
+def test_missing_steps_run_once_and_all_or_nothing(tmp_path: Path) -> None:
+    a_store(tmp_path).close()
+    db = apsw.Connection(str(tmp_path / FILE_NAME))
+    more = (*schema.STEPS, "CREATE TABLE second (x)", "CREATE TABLE third (x); INSERT INTO nowhere VALUES (1)")
+    with pytest.raises(apsw.SQLError):
+        schema.migrate(db, bytes, more)
+    assert schema.number(db, "user_version") == 1
+    schema.migrate(db, bytes, more[:2])
+    schema.migrate(db, bytes, more[:2])
+    assert schema.number(db, "user_version") == 2
+    assert schema.read_identity(db) == bytes(8)
+    db.close()
+
+
+# --- small parts ------------------------------------------------------------------------------
+
+
+def test_every_statement_goes_by_a_key(tmp_path: Path) -> None:
+    a_store(tmp_path).close()
+    db = apsw.Connection(str(tmp_path / FILE_NAME))
+    for name, text in vars(statements).items():
+        if isinstance(text, str) and re.match(r"\s*(SELECT|DELETE)", text):
+            binding = apsw.carray((b" ",)) if "carray" in text else 1
+            plan = db.execute(f"EXPLAIN QUERY PLAN {text}", (binding,) * text.count("?")).fetchall()
+            scans = [line[3] for line in plan if str(line[3]).startswith("SCAN") and "carray" not in str(line[3])]
+            assert scans == [], name
+    db.close()
+
+
+def test_marks_are_two_bytes_per_device_sorted_and_without_order(tmp_path: Path) -> None:
+    devices = [3, 5, 7, 5]
+    assert marks(devices) == marks(reversed(devices))
+    assert len(marks(devices)) == 6
+    assert marks([5]) in (marks(devices)[i : i + 2] for i in (0, 2, 4))
+
+
+def test_an_empty_range_of_a_large_queue_is_empty(tmp_path: Path) -> None:
+    rows = a_store(tmp_path)
+    save(rows, Checkpoint(1, 0, entries=[(8, seq, b"x") for seq in range(1, 2_001)]))
+    answers: list[object] = []
+    rows.load([EntryRange(8, 2_001, 9_000), EntryRange(8, 3, 2)], answers.append)
+    assert answers == [[[], []]]
+    rows.close()

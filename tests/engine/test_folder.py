@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nightmail.engine.folder import LOCK_NAME, DataFolder
+from nightmail.engine.ports import InUse, Unwritable
+
+
+def test_the_folder_is_made_and_nobody_else_can_read_it(tmp_path: Path) -> None:
+    folder = DataFolder(tmp_path / "data" / "here")
+    assert folder.path.stat().st_mode & 0o777 == 0o700
+    assert (folder.path / LOCK_NAME).stat().st_mode & 0o777 == 0o600
+    folder.close()
+
+
+def test_a_folder_is_held_by_one_and_says_by_whom(tmp_path: Path) -> None:
+    held = DataFolder(tmp_path)
+    with pytest.raises(InUse, match=f"is in use by process {os.getpid()}$"):
+        DataFolder(tmp_path)
+    held.close()
+    held.close()
+    DataFolder(tmp_path).close()
+
+
+def test_a_holder_that_cannot_be_read_is_another_process(tmp_path: Path) -> None:
+    held = DataFolder(tmp_path)
+    (tmp_path / LOCK_NAME).write_bytes(b"")
+    with pytest.raises(InUse, match=r"is in use by another process$"):
+        DataFolder(tmp_path)
+    held.close()
+
+
+def test_a_folder_that_cannot_be_made_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Unwritable, match=r"cannot be used as the data folder: Not a directory$"):
+        DataFolder(tmp_path / "file" / "data")
+    with pytest.raises(Unwritable, match=r"cannot be used as the data folder: File exists$"):
+        DataFolder(tmp_path / "file")

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import pytest
+
+from nightmail.engine.sqlite import connect
+from sim.powercuts import run_campaign
+
+
+def run(cuts: int, seed: int) -> tuple[dict[str, object], list[str]]:
+    said: list[str] = []
+    outcome = run_campaign(cuts, seed, said.append)
+    del outcome["seconds"]
+    return outcome, said
+
+
+def test_no_power_cut_loses_or_tears_anything() -> None:
+    outcome, _ = run(80, seed=1)
+    assert (outcome["cuts"], outcome["lost"], outcome["torn"]) == (80, 0, 0)
+
+
+def test_one_seed_is_one_campaign() -> None:
+    assert run(40, seed=7)[0] == run(40, seed=7)[0]
+
+
+def test_a_store_that_does_not_sync_is_caught_and_its_seed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = connect._set  # pyright: ignore[reportPrivateUsage]
+
+    def lazy(db: object, place: object, pragma: str, value: object, want: object) -> None:
+        value, want = ("NORMAL", 1) if pragma == "synchronous" else (value, want)
+        ask(db, place, pragma, value, want)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(connect, "_set", lazy)
+    outcome, said = run(400, seed=1)
+    assert outcome["lost"] or outcome["torn"]
+    assert "alone: python -m sim.powercuts --seed " in said[-1]
+
+
+def test_a_checkpoint_in_pieces_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect, "transaction", nullcontext)
+    outcome, _ = run(400, seed=1)
+    assert outcome["lost"] or outcome["torn"]
