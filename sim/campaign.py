@@ -1,0 +1,111 @@
+"""Many seeds, one verdict.
+
+    python -m sim.campaign --mode node --seeds 500
+    python -m sim.campaign --mode cluster --seed 17 --seeds 1
+
+A failing seed prints itself, how to run it again, and the shortest story found that ends the
+same way. The last line on standard output is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+
+from .plan import FAULTS, HABITS, Plan, run, shrink
+from .world import Broken
+
+STORY_LINES = 60
+SHRINK_TRIES = 120
+
+MUST_HAPPEN = {
+    "node": (
+        "answered again", "out_of_order", "stale device list", "voided", "void came too late", "duplicate send",
+        "failed: mailbox_full", "failed: expired", "failed: device_removed", "failed: undecryptable",
+        "failed: stale_devices", "mailbox full for all", "re-sealed", "gap served", "ack lost", "blocked",
+        "redelivered and dropped", "two connections of one device", "client crashed before its commit",
+        "expiry met an ack", "power cut", "power cut in recovery", "power cut just after a durable action", "killed",
+        "write failed", "sync failed", "disk full for log-", "disk full for rows.", "clock jumped", "Unavailable",
+        "DiskFull", "Overloaded", "replay compared",
+    ),
+    "cluster": (
+        "answered again", "out_of_order", "stale device list", "voided", "failed: expired", "failed: device_removed",
+        "gap served", "redelivered and dropped", "taken over", "zombie folded", "zombie saved", "zombie served",
+        "overtaken", "owner behind client", "out-of-chain forward", "forward repeated", "append lost",
+        "append unknown", "write timed out yet applied", "fold raised", "old fold stopped", "replay compared",
+    ),
+}  # fmt: skip
+"""What must have happened at least once in a campaign of 100 seeds or more."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mode", choices=("node", "cluster"), default="node")
+    parser.add_argument("--seeds", type=int, default=25, help="how many")
+    parser.add_argument("--seed", type=int, default=1, help="the first one")
+    parser.add_argument("--people", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=Plan.seconds, help="of simulated time before healing")
+    parser.add_argument(
+        "--off", default="", help="habits and faults that do not occur: " + ", ".join((*FAULTS, *HABITS))
+    )
+    parser.add_argument("--no-shrink", action="store_true")
+    options = parser.parse_args()
+    named: str = options.off
+    off = frozenset(name for name in named.split(",") if name)
+
+    began, said = time.monotonic(), time.monotonic()
+    spent = time.process_time()
+    sometimes: Counter[str] = Counter()
+    events = 0
+    outcome: dict[str, object] = {"campaign": "sim", "mode": options.mode, "seeds": options.seeds, "seed": options.seed}
+    broken_promise = ""
+    for seed in range(options.seed, options.seed + options.seeds):
+        plan = Plan(options.mode, seed, options.people, options.seconds, off)
+        try:
+            world = run(plan)
+        except Broken as broken:
+            broken_promise = broken.promise
+            tell_failure(plan, broken, may_shrink=not options.no_shrink)
+            outcome["failed_seed"] = seed
+            break
+        sometimes += world.sometimes
+        events += world.events
+        if time.monotonic() - said > 1:
+            said = time.monotonic()
+            done = seed - options.seed + 1
+            print(f"{done} of {options.seeds} seeds, {events:,} events", end="\r", file=sys.stderr, flush=True)
+    never = [what for what in MUST_HAPPEN[options.mode] if not sometimes[what]] if options.seeds >= 100 else []
+    if never and not broken_promise:
+        print(f"never happened in this campaign: {', '.join(never)}", file=sys.stderr)
+    kinds = {"lost": "nothing lost", "doubled": "nothing twice", "reordered": "sender's order"}
+    outcome |= {"events": events, **{key: int(broken_promise == promise) for key, promise in kinds.items()}}
+    outcome |= {
+        "broken": broken_promise or None,
+        "never": never,
+        "events_per_minute": round(events / max(time.process_time() - spent, 0.001) * 60),
+        "seconds": round(time.monotonic() - began, 1),
+        "sometimes": dict(sorted(sometimes.items())),
+    }
+    print(json.dumps(outcome))
+    return 1 if broken_promise or never else 0
+
+
+def tell_failure(plan: Plan, broken: Broken, *, may_shrink: bool) -> None:
+    """For the person who has to understand it: what broke, how to see it again, and its story."""
+    print(f"\nBROKEN {broken}\nagain:  {plan.command()}", file=sys.stderr)
+    if may_shrink:
+        print("looking for a shorter story …", file=sys.stderr)
+        smaller, shorter = shrink(plan, broken.promise, SHRINK_TRIES)
+        if shorter:
+            print(f"shorter: {smaller.command()}\n{shorter}", file=sys.stderr)
+            broken = shorter
+    if broken.world:
+        for line in list(broken.world.story)[-STORY_LINES:]:
+            print(line, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

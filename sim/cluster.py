@@ -1,0 +1,323 @@
+"""Many shards, owners that come and go, and owners that do not know that they are gone.
+
+The real loop, fold, forwarder and wide-row code, over a simulated log and a simulated wide-row
+store. A shard is taken over at any moment, between any two writes; whoever had it goes on for a
+while, folding, forwarding, saving and serving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+
+from nightmail.core import send
+from nightmail.core.state import State
+from nightmail.core.step import FOLDS
+from nightmail.engine.cluster.wide import WideRows
+from nightmail.engine.forwarder import Forwarder
+from nightmail.engine.loop import Loop, LoopLimits, Watcher
+from nightmail.engine.memory import MemoryRows
+from nightmail.engine.ports import Failed, TrimmedAway
+from nightmail.engine.saver import SaverLimits
+from nightmail.model.answers import Said
+from nightmail.model.effects import Answer, Changed, Dismissed, Effect, Grew
+from nightmail.model.ids import SERVER, shard_of
+from nightmail.model.limits import FoldLimits
+from nightmail.model.records import AnyBody, FoldRaised, LimitsSet, Record, Sent, encode_record, home_of
+from nightmail.model.refusals import Unavailable
+from nightmail.model.rows import Need
+
+from .drained import left_over
+from .partition import OwnersLog, Partition, PartitionFaults
+from .session import Session
+from .shadow import compare_with_replay
+from .strict import StrictState
+from .widestore import Faults as StoreFaults
+from .widestore import SimWideStore
+from .world import Broken, World
+
+NODES = 3
+SKEW_MS = 400
+"""Clocks of nodes differ by less than what a stamp may run ahead (FoldLimits.ahead_ms)."""
+
+
+class Owner(Watcher):
+    """One shard on one node, from its takeover to its end."""
+
+    def __init__(self, cluster: Cluster, shard: int, node: int) -> None:
+        self.cluster, self.shard, self.node = cluster, shard, node
+        self.world = cluster.world
+        self.alive = True
+        self.log = OwnersLog(cluster.partitions[shard])
+        self.loop: Loop | None = None
+        self._pace_ms = self.world.chance.choice((5, 25))
+        self._open()
+
+    @property
+    def is_zombie(self) -> bool:
+        return self.cluster.owners[self.shard] is not self
+
+    def _open(self) -> None:
+        def opened(rows: WideRows | Failed) -> None:
+            if not self.alive:
+                return
+            if isinstance(rows, Failed):
+                self.world.later(50, self._open)
+                return
+            cluster = self.cluster
+            fold = cluster.newest_fold[self.node]
+            self.loop = Loop(
+                self.log, rows, lambda: cluster.clock(self.node), self._on_effects,
+                new_state=lambda: StrictState(self.shard, cluster.shards, fold),
+                forwarder=Forwarder(self.shard, self._forward), pace=lambda: self.world.now,
+                limits=cluster.loop_limits, watcher=self,
+            )  # fmt: skip
+            # Whoever asked may still be waiting, at another node: answer again.
+            self.loop.recover(announce_after=0)
+            self._run()
+
+        WideRows.open(self.cluster.store, self.shard, opened)
+
+    def _run(self) -> None:
+        loop = self.loop
+        if not self.alive or loop is None:
+            return
+        loop.tick()
+        if loop.ready:
+            self._follow(loop)
+        if loop.stopped:
+            self.world.hit("old fold stopped")
+            self.end()
+            if not self.is_zombie:
+                self.cluster.take_over(self.shard)
+            return
+        self.world.later(self.world.between(1, self._pace_ms), self._run)
+
+    def _follow(self, loop: Loop) -> None:
+        """Feed what the log has behind what was fed before; sometimes not all of it at once."""
+        try:
+            for batch in self.cluster.partitions[self.shard].after(loop.next_offset - 1):
+                if self.is_zombie:
+                    self.world.hit("zombie folded")
+                loop.feed(batch)
+                if self.world.maybe(0.2):
+                    return
+        except TrimmedAway:
+            self.world.hit("fell behind the log")
+            loop.fell_behind()
+
+    def end(self) -> None:
+        self.alive = False
+        self.log.close()
+
+    def _forward(self, shard: int, records: Sequence[bytes], done: Callable[[bool], None]) -> None:
+        if self.is_zombie:
+            self.world.hit("zombie forwarded")
+
+        def appended(first: int | None) -> None:
+            if self.alive:
+                done(first is not None)
+
+        self.cluster.partitions[shard].append(self.cluster.clock(self.node), records, appended)
+
+    def _on_effects(self, effects: Sequence[Effect]) -> None:
+        if self.alive:
+            self.cluster.on_effects(effects)
+
+    def on_poison(self, offset: int, error: Exception) -> None:
+        raise error
+
+    def on_saved(self, checkpoint: object) -> None:
+        if self.is_zombie:
+            self.world.hit("zombie saved")
+
+
+class Cluster:
+    """A `Backend` of several nodes, seen through whichever of them a session is on."""
+
+    def __init__(self, world: World, limits: FoldLimits, off: frozenset[str]) -> None:
+        self.world, self._off = world, off
+        chance = world.chance
+        self.shards = chance.choice((2, 5, 16))
+        self._on = True
+        self._skews = [chance.randint(-SKEW_MS, SKEW_MS) for _ in range(NODES)]
+        self._log_faults = PartitionFaults(world, on="log" not in off)
+        weather = chance.choice((StoreFaults(slow_ms=3), BAD_WEATHER)) if "store" not in off else StoreFaults()
+        self.store = SimWideStore(chance, world.later, weather, resurrects=chance.random() < 0.3)
+        self.partitions = [Partition(world, self._log_faults) for _ in range(self.shards)]
+        self.loop_limits = LoopLimits(
+            saver=SaverLimits(
+                checkpoint_rows=chance.choice((5, 5_000)),
+                checkpoint_ms=chance.choice((50, 500, 3_000)),
+                rows_in_memory=chance.choice((5, 50, 500_000)),
+            ),
+        )
+        self.newest_fold = [1 if chance.random() < 0.5 else 2 for _ in range(NODES)]
+        self.newest_fold[0] = 2
+        self._vias: dict[int, Callable[[Said], None]] = {}
+        self._said: dict[int, Said] = {}
+        self._next_via = 1
+        self._sessions: dict[int, list[Session]] = {}
+        self.zombies: list[Owner] = []
+        for partition in self.partitions:
+            partition.append(self.clock(0), [encode_record(Record(SERVER, 0, LimitsSet(limits)))], lambda _: None)
+        self.owners: list[Owner] = []
+        for shard in range(self.shards):
+            self.owners.append(None)  # pyright: ignore[reportArgumentType]  # filled in the next line
+            self.owners[shard] = Owner(self, shard, world.between(0, NODES - 1))
+        if "takeovers" not in off:
+            world.later(500, self._take_over_now_and_then)
+        world.later(world.between(2_000, 15_000), self._raise_fold)
+
+    def clock(self, node: int) -> int:
+        return self.world.now + self._skews[node]
+
+    # --- who owns what --------------------------------------------------------------------------
+
+    def _take_over_now_and_then(self) -> None:
+        if self._on:
+            self.take_over(self.world.between(0, self.shards - 1))
+            self.world.later(self.world.between(50, 2_000), self._take_over_now_and_then)
+
+    def take_over(self, shard: int) -> None:
+        """Somebody else becomes the owner. The one before may notice at once, or only in a while."""
+        before = self.owners[shard]
+        able = [node for node in range(NODES) if self.newest_fold[node] == 2]
+        node = self.world.chance.choice(able if not before.alive else range(NODES))
+        self.world.hit("taken over")
+        self.world.tell(f"shard {shard}", f"goes from node {before.node} to node {node}")
+        self.owners[shard] = Owner(self, shard, node)
+        if before.alive:
+            self.zombies.append(before)
+            self.world.later(self.world.between(0, 4_000), lambda: self._notice(before))
+
+    def _notice(self, zombie: Owner) -> None:
+        zombie.end()
+        if zombie in self.zombies:
+            self.zombies.remove(zombie)
+
+    def _raise_fold(self) -> None:
+        """From here on every shard folds as version 2 says; nodes that cannot must stop."""
+        if not self._on:
+            return
+        self.world.hit("fold raised")
+        for partition in self.partitions:
+            partition.append(self.clock(0), [encode_record(Record(SERVER, 0, FoldRaised(2)))], lambda _: None)
+
+    # --- what sessions ask ----------------------------------------------------------------------
+
+    def submit(self, by: int, body: AnyBody, answer: Callable[[Said], None] | None) -> None:
+        via = 0
+        if answer:
+            via = self._next_via
+            self._next_via += 1
+            self._vias[via] = answer
+        shard = shard_of(home_of(by, body), self.shards)
+        node = self.world.between(0, NODES - 1)
+
+        def appended(first: int | None) -> None:
+            if first is None and via in self._vias:
+                self._vias.pop(via)(Unavailable())
+
+        self.partitions[shard].append(self.clock(node), [encode_record(Record(by, via, body))], appended)
+
+    def read(self, account: int, wanted: Callable[[State], Sequence[Need]], then: Callable[[State], None]) -> None:
+        shard = shard_of(account, self.shards)
+        owner = self.owners[shard]
+        zombies = [zombie for zombie in self.zombies if zombie.shard == shard and zombie.loop]
+        if zombies and self.world.maybe(0.3):
+            self.world.hit("zombie served")
+            owner = self.world.chance.choice(zombies)
+        if owner.loop:
+            owner.loop.read(wanted, then)
+
+    def attach(self, session: Session) -> None:
+        self._sessions.setdefault(session.device, []).append(session)
+        self._pump_now_and_then(session)
+
+    def _pump_now_and_then(self, session: Session) -> None:
+        """An owner that is replaced may take its news with it: ask again."""
+        if session.link.open:
+            session.pump()
+            self.world.later(300, lambda: self._pump_now_and_then(session))
+
+    def detach(self, session: Session) -> None:
+        if session in (sessions := self._sessions.get(session.device, [])):
+            sessions.remove(session)
+
+    def on_effects(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Answer(via, said):
+                    self._on_answer(via, said)
+                case Grew(device) | Changed(device):
+                    for session in self._sessions.get(device, ()):
+                        session.pump()
+                case Dismissed(device):
+                    for session in list(self._sessions.get(device, ())):
+                        session.link.cut()
+
+    def _on_answer(self, via: int, said: Said) -> None:
+        if (first := self._said.setdefault(via, said)) != said:
+            raise Broken("owners agree", f"one was answered {first!r}, then {said!r}")
+        if answer := self._vias.pop(via, None):
+            answer(said)
+
+    # --- the end --------------------------------------------------------------------------------
+
+    def heal(self) -> None:
+        self._on = False
+        self._log_faults.rate = 0.0
+        self.store.faults = StoreFaults(slow_ms=2)
+        for zombie in list(self.zombies):
+            self._notice(zombie)
+
+    def close(self) -> None:
+        for owner in (*self.owners, *self.zombies):
+            owner.end()
+
+    def check_replay(self) -> None:
+        """What an owner holds is what folding its whole log from the beginning gives."""
+        for owner in self.owners:
+            if owner.loop and owner.loop.caught_up:
+                self.world.hit("replay compared")
+                batches = [b for b in self.partitions[owner.shard].batches if b.last <= owner.loop.state.offset]
+                fresh = lambda o=owner: StrictState(o.shard, self.shards, 2)  # noqa: E731
+                compare_with_replay(owner.loop.state, MemoryRows(), batches, fresh)
+        self._count()
+
+    def _count(self) -> None:
+        for owner in self.owners:
+            if owner.loop and owner.loop.state.shard.out_of_chain:
+                self.world.hit("out-of-chain forward")
+
+    def left_over(self) -> str:
+        """What the first owner that holds anything still holds."""
+        for owner in self.owners:
+            found = left_over(owner.loop.state) if owner.loop and owner.loop.ready else "it has no owner"
+            if found:
+                return f"shard {owner.shard}: {found}"
+        return ""
+
+
+BAD_WEATHER = StoreFaults(refuses=0.02, times_out=0.03, repeats=0.03, slow_ms=8, late_ms=1_500, skew=2)
+
+
+@contextmanager
+def a_later_fold() -> Generator[None]:
+    """A fold version that this program does not have yet, until the end of the block."""
+    FOLDS[2] = {**FOLDS[1], Sent: (send.needs_sent, step_sent_as_2)}
+    try:
+        yield
+    finally:
+        del FOLDS[2]
+
+
+def step_sent_as_2(state: State, by: int, via: int, sent: Sent) -> None:
+    """What a later version might do: stamps that leave a little room. Owners on the old fold would differ."""
+    before = state.streams[by, sent.to]
+    at = before.at if before else 0
+    send.step_sent(state, by, via, sent)
+    stream = state.streams[by, sent.to]
+    if stream is not None and stream.at != at:
+        stream.at += 1

@@ -1,0 +1,300 @@
+"""One simulated machine with the real loop, the real file log and the real SQLite rows.
+
+Its disk, its clock and its scheduler are the world's. It can lose power or be killed at any
+operation on the disk, also while it recovers, and the disk can fail, fill up or be slow.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import apsw
+
+from nightmail.core.state import State
+from nightmail.engine.filelog import FileLog
+from nightmail.engine.loop import Loop, LoopLimits, Watcher
+from nightmail.engine.ports import EngineError
+from nightmail.engine.saver import SaverLimits
+from nightmail.engine.sqlite import SqliteRows, SqliteSettings
+from nightmail.model.answers import Said
+from nightmail.model.effects import Answer, Changed, Dismissed, Effect, Grew
+from nightmail.model.ids import SERVER
+from nightmail.model.limits import FoldLimits
+from nightmail.model.records import AnyBody, LimitsSet, Record
+from nightmail.model.rows import Need
+
+from .disk import Disk, PowerCut
+from .drained import left_over
+from .session import Session
+from .shadow import Shadow, ShadowLog, ShadowRows
+from .strict import StrictState
+from .vfs import DiskVfs
+from .world import World
+
+FOLDER = "data"
+TICK_MS = 25
+
+
+class DiskFaults:
+    """What goes wrong below the loop. Drawn anew for each seed; all off while healing."""
+
+    def __init__(self, world: World, off: frozenset[str]) -> None:
+        chance = world.chance
+        self._world = world
+        self.on = True
+        self.cut_every = chance.choice((0, 150, 600)) if "power" not in off else 0
+        self.error_rate = chance.choice((0.0, 0.0, 0.01, 0.05)) if "errors" not in off else 0.0
+        self.full_log = chance.random() < 0.2 and "full" not in off
+        self.full_rows = chance.random() < 0.2 and "full" not in off
+        self.slow = chance.choice((0, 3, 40)) if "slow" not in off else 0
+        self.kills = chance.random() < 0.3 and "kills" not in off
+        self.clock = chance.random() < 0.5 and "clock" not in off
+        self.full = ""
+        self._left = 0
+
+    def before(self, operation: str, path: str) -> None:
+        if not self.on:
+            return
+        world = self._world
+        if self.cut_every:
+            self._left -= 1
+            if self._left <= 0:
+                first, self._left = self._left == 0, world.between(1, 2 * self.cut_every)
+                if first:
+                    raise PowerCut
+        if operation in ("write", "create") and self.full and self.full in path:
+            world.hit(f"disk full for {self.full}")
+            raise OSError(errno.ENOSPC, path)
+        if operation in ("write", "sync") and world.maybe(self.error_rate):
+            world.hit(f"{operation} failed")
+            raise OSError(errno.EIO, path)
+
+    def fill(self) -> None:
+        """The disk fills up for the log or for the rows, for a while."""
+        places = ["log-"] * self.full_log + ["rows."] * self.full_rows
+        self.full = self._world.chance.choice([*places, ""]) if self.on else ""
+        self._world.later(self._world.between(200, 3_000), self.fill)
+
+
+class Node(Watcher):
+    """A `Backend` of one machine."""
+
+    def __init__(self, world: World, limits: FoldLimits, vfs: DiskVfs, off: frozenset[str] = frozenset()) -> None:
+        self.world, self._limits = world, limits
+        self.faults = DiskFaults(world, off)
+        self.disk = Disk(world.chance, self.faults.before)
+        vfs.disk, vfs.chance = self.disk, Random(world.seed)
+        apsw.randomness(0)
+        self._vfs = vfs
+        self.shadow = Shadow(world)
+        self._sessions: dict[int, list[Session]] = {}
+        self._vias: dict[int, Callable[[Said], None]] = {}
+        self._next_via = 1
+        self._skew = 0
+        self._life = 0
+        self.loop: Loop | None = None
+        self._log: FileLog | None = None
+        self._rows: SqliteRows | None = None
+        self._flushing = False
+        chance = world.chance
+        self._loop_limits = LoopLimits(
+            batch_records=chance.choice((1, 8, 4_096)),
+            unsaved_rows=chance.choice((40, 200_000)),
+            saver=SaverLimits(
+                checkpoint_rows=chance.choice((10, 5_000)),
+                checkpoint_ms=chance.choice((100, 1_000, 5_000)),
+                rows_in_memory=chance.choice((10, 100, 500_000)),
+            ),
+        )
+        world.later(0, self._boot)
+        world.later(0, self.faults.fill)
+        if self.faults.clock:
+            world.later(1_000, self._jump_clock)
+        if self.faults.kills:
+            world.later(2_000, self._kill_now_and_then)
+
+    # --- its life -------------------------------------------------------------------------------
+
+    def _boot(self) -> None:
+        """Power on, open, recover. The power may go again at any step of it."""
+        self.disk.power_on()
+        try:
+            self._open()
+        except PowerCut:
+            self.world.hit("power cut in recovery")
+            self.world.tell("node", "loses power while it recovers")
+            self._down()
+        except EngineError as error:
+            if not self.faults.on:
+                raise
+            self.world.hit("could not open")
+            self.world.tell("node", f"cannot open: {error}")
+            self._down()
+
+    def _open(self) -> None:
+        self._life += 1
+        rows = self._rows = SqliteRows(
+            Path(FOLDER), post=self._soon, execute=self._job, entropy=self.world.chance.randbytes,
+            settings=SqliteSettings(cache_kib=64, wal_truncate_ms=2_000, wal_pages=64), vfs=self._vfs.name, alone=True,
+        )  # fmt: skip
+        log = self._log = FileLog(
+            self.disk.files(FOLDER), rows.identity, after=rows.pointer, post=self._soon, execute=self._job,
+            entropy=self.world.chance.randbytes, segment_bytes=32 * 1024, segment_age_ms=20_000,
+        )  # fmt: skip
+        loop = self.loop = Loop(
+            ShadowLog(log, self.shadow), ShadowRows(rows, self.shadow), self._clock, self._on_effects,
+            new_state=StrictState, pace=lambda: self.world.now, limits=self._loop_limits, watcher=self,
+        )  # fmt: skip
+        loop.recover()
+        self.world.tell("node", f"is up at {rows.pointer}, log at {log.last}")
+        if loop.state.shard.limits != self._limits:
+            loop.submit(Record(SERVER, 0, LimitsSet(self._limits)))
+        self._tick(self._life)
+
+    def _tick(self, life: int) -> None:
+        if life != self._life or self.loop is None:
+            return
+        self.guard(self.loop.tick)
+        self.world.later(TICK_MS, lambda: self._tick(life))
+
+    def guard(self, do: Callable[[], None]) -> None:
+        """Run something of this node's; if the power goes meanwhile, the node is down."""
+        life = self._life
+        with suppress(PowerCut):
+            do()
+        # SQLite may make an ordinary error of it, so it is the disk that is asked.
+        if not self.disk.is_on and life == self._life:
+            self.world.hit("power cut")
+            self.world.tell("node", "loses power")
+            self._down()
+
+    def _kill_now_and_then(self) -> None:
+        """`kill -9`: what the kernel has been given is not lost."""
+        if not self.faults.on:
+            return
+        if self.loop:
+            self.world.hit("killed")
+            self.world.tell("node", "is killed")
+            self._down()
+        self.world.later(self.world.between(1_000, 8_000), self._kill_now_and_then)
+
+    def _down(self) -> None:
+        self._life += 1
+        if self.disk.is_on and self._rows:
+            self.disk.kill()
+        for part in (self._rows, self._log):
+            if part:
+                part.close()
+        self._rows, self._log, self.loop = None, None, None
+        self._vias.clear()
+        for sessions in self._sessions.values():
+            for session in sessions:
+                session.link.cut()
+        self._sessions.clear()
+        life = self._life
+        self.world.later(self.world.between(10, 2_000), lambda: self._boot() if life == self._life else None)
+
+    def _soon(self, do: Callable[[], None]) -> None:
+        life = self._life
+        self.world.later(0, lambda: self.guard(do) if life == self._life else None)
+
+    def _job(self, job: Callable[[], None]) -> None:
+        """What a writer's thread does, a little later; the power often goes just after it was done."""
+        life = self._life
+
+        def work() -> None:
+            if life != self._life:
+                return
+            self.guard(job)
+            if self.faults.on and self.faults.cut_every and life == self._life and self.world.maybe(0.01):
+                self.world.hit("power cut just after a durable action")
+                self.world.tell("node", "loses power just after a job")
+                self.disk.power_cut()
+                self._down()
+
+        self.world.later(self.world.between(0, self.faults.slow), work)
+
+    def _clock(self) -> int:
+        return self.world.now + self._skew
+
+    def _jump_clock(self) -> None:
+        if self.faults.on:
+            self._skew = self.world.between(-10_000, 10_000)
+            self.world.hit("clock jumped")
+            self.world.later(self.world.between(1_000, 10_000), self._jump_clock)
+
+    # --- what sessions ask ------------------------------------------------------------------------
+
+    def submit(self, by: int, body: AnyBody, answer: Callable[[Said], None] | None) -> None:
+        if self.loop is None:
+            return
+        via = 0
+        if answer:
+            via = self._next_via
+            self._next_via += 1
+            self._vias[via] = answer
+        self.loop.submit(Record(by, via, body))
+        if not self._flushing:
+            self._flushing = True
+            self.world.later(0, self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        if self.loop:
+            self.guard(self.loop.flush)
+
+    def read(self, account: int, wanted: Callable[[State], Sequence[Need]], then: Callable[[State], None]) -> None:
+        if self.loop:
+            loop = self.loop
+            self.guard(lambda: loop.read(wanted, then))
+
+    def attach(self, session: Session) -> None:
+        if self.loop is None or not self.loop.ready:
+            session.link.cut()
+            return
+        self._sessions.setdefault(session.device, []).append(session)
+
+    def detach(self, session: Session) -> None:
+        if session in (sessions := self._sessions.get(session.device, [])):
+            sessions.remove(session)
+
+    # --- what the loop says -------------------------------------------------------------------------
+
+    def _on_effects(self, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Answer(via, said):
+                    if answer := self._vias.pop(via, None):
+                        answer(said)
+                case Grew(device) | Changed(device):
+                    for session in self._sessions.get(device, ()):
+                        session.pump()
+                case Dismissed(device):
+                    for session in list(self._sessions.get(device, ())):
+                        session.link.cut()
+
+    def on_poison(self, offset: int, error: Exception) -> None:
+        raise error
+
+    def heal(self) -> None:
+        """Nothing fails any more."""
+        self.faults.on, self.faults.full, self._skew = False, "", 0
+
+    def close(self) -> None:
+        self._life += 1
+        self.disk.kill()
+        for part in (self._rows, self._log):
+            if part:
+                part.close()
+
+    def left_over(self) -> str:
+        return left_over(self.loop.state) if self.loop and self.loop.ready else "the node is not up"
+
+    def check_replay(self) -> None:
+        """What was folded live is what a replay from an older checkpoint gives."""
+        if self.loop and self.loop.caught_up:
+            self.shadow.check(self.loop.state, StrictState)

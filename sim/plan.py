@@ -1,0 +1,106 @@
+"""One run of the simulated world, from a plan that can be made smaller."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field, fields
+from random import Random
+
+from .cluster import Cluster, a_later_fold
+from .disk import Disk
+from .node import Node
+from .people import Habits
+from .strict import Misstep, strictly
+from .town import Town
+from .vfs import DiskVfs
+from .world import Broken, World
+
+REPLAYS = 3
+FAULTS = ("power", "kills", "errors", "full", "slow", "clock", "takeovers", "store", "log")
+HABITS = tuple(habit.name for habit in fields(Habits))
+
+
+@dataclass(frozen=True)
+class Plan:
+    mode: str
+    seed: int
+    people: int = 0
+    """0: drawn from the seed."""
+    seconds: float = 20
+    off: frozenset[str] = field(default_factory=frozenset)
+    """Habits and faults that do not occur."""
+
+    def smaller(self) -> list[Plan]:
+        """Plans that might show the same failure in a shorter story, the boldest first."""
+        plans: list[Plan] = [dataclasses.replace(self, seconds=self.seconds * part) for part in (0.25, 0.5, 0.8)]
+        if self.people != 2:
+            plans.append(dataclasses.replace(self, people=2))
+        droppable = [name for name in (*FAULTS, *HABITS) if name not in self.off and name != "write"]
+        plans += [dataclasses.replace(self, off=self.off | {name}) for name in droppable]
+        return plans
+
+    def command(self) -> str:
+        words = ["python -m sim.campaign", f"--mode {self.mode} --seed {self.seed} --seeds 1"]
+        if self.people:
+            words.append(f"--people {self.people}")
+        if self.seconds != Plan.seconds:
+            words.append(f"--seconds {self.seconds:g}")
+        if self.off:
+            words.append(f"--off {','.join(sorted(self.off))}")
+        return " ".join(words)
+
+
+def run(plan: Plan, world: World | None = None) -> World:
+    """Live the plan through. Raises Broken (with the world's story) if a promise was not kept."""
+    world = world or World(plan.seed)
+    people = plan.people or 2 + plan.seed % 3
+    town = Town(world, people, plan.off)
+    machine: Node | Cluster | None = None
+    vfs = DiskVfs(f"sim{plan.seed}", Disk(Random(0)), Random(0), default=True)
+    try:
+        with a_later_fold(), strictly():
+            if plan.mode == "node":
+                machine = Node(world, town.limits, vfs, plan.off)
+            else:
+                machine = Cluster(world, town.limits, plan.off)
+            town.open(machine)
+            for _ in range(REPLAYS):
+                world.run_until(world.now + round(plan.seconds * 1000 / REPLAYS))
+                machine.check_replay()
+            machine.heal()
+            town.heal()
+            town.settle(machine.left_over)
+            machine.check_replay()
+            town.judge()
+    except Broken as broken:
+        broken.world = world
+        raise
+    except (Misstep, AssertionError, LookupError) as mistake:
+        world.tell("checker", f"{type(mistake).__name__}: {mistake}")
+        broken = Broken("the fold keeps its rules", f"{type(mistake).__name__}: {mistake}")
+        broken.world = world
+        raise broken from mistake
+    finally:
+        if machine:
+            machine.close()
+        vfs.unregister()
+    return world
+
+
+def shrink(plan: Plan, promise: str, tries: int) -> tuple[Plan, Broken | None]:
+    """The smallest plan found, within so many tries, that breaks the same promise."""
+    best: Broken | None = None
+    progress = True
+    while progress and tries > 0:
+        progress = False
+        for smaller in plan.smaller():
+            tries -= 1
+            try:
+                run(smaller)
+            except Broken as broken:
+                if broken.promise == promise:
+                    plan, best, progress = smaller, broken, True
+                    break
+            if tries <= 0:
+                break
+    return plan, best
