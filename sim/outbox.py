@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nightmail.model.answers import Accepted, Said, Settled
-from nightmail.model.ids import MessageId, account_of
+from nightmail.model.ids import MessageId
 from nightmail.model.records import Envelope, Sent, Voided
 from nightmail.model.refusals import (
     DeadLettered,
@@ -110,7 +110,7 @@ class Outbox:
         own = self._lists[client.person.account][1]
         only = self._only.get(message.id)
         to = {d: r for d, r in devices.items() if d != client.device and only in (None, d)}
-        copies = {} if only else {d: r for d, r in own.items() if d != client.device}
+        copies = {d: r for d, r in own.items() if d != client.device and only in (None, d)}
         message.envelopes[version] = frozenset(to)
         message.own = frozenset(copies) if message.own is None else message.own & frozenset(copies)
         message.sealed_at = message.sealed_at or client.world.now
@@ -210,7 +210,7 @@ class Outbox:
         tries = self._resealed[message.original, device] = self._resealed.get((message.original, device), 0) + 1
         if tries <= RESEALS:
             self.client.world.hit("re-sealed")
-            self.compose(account_of(device), Lane.HIGH, of=message.original, only=device)
+            self.compose(to, Lane.HIGH, of=message.original, only=device)
 
 
 def seal(original: str, device: int, registration: int) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from nightmail.model.answers import Done, Joined, Said
 from nightmail.model.effects import Answer, Dismissed
-from nightmail.model.ids import DEVICES_EVER, SERVER, account_of, device_id
+from nightmail.model.ids import DEVICES_EVER, SERVER, account_of, device_id, index_of
 from nightmail.model.records import (
     Blocked,
     Closed,
@@ -56,7 +56,7 @@ def step_registered(state: State, _by: int, via: int, new: Registered) -> None:
     """A new account. Its first device is listed at once, so that it can be written to."""
     account = state.accounts[new.account]
     said: Said
-    if account is not None and not account.closed:
+    if account is not None and account.devices:
         said = _joined_before(account, new) or HandleTaken(new.handle)
     elif account is not None and account.handle != new.handle:
         said = HandleTaken(new.handle)
@@ -64,7 +64,7 @@ def step_registered(state: State, _by: int, via: int, new: Registered) -> None:
         account = account or Account(new.handle)
         said = _join(state, account, new)
         if isinstance(said, Joined):
-            account.closed = False
+            account.closed, account.signed_list, account.read_receipts = False, b"", True
             account.listed = {said.device: new.registration}
             account.list_version += 1
             said = Joined(said.device, account.list_version)
@@ -163,7 +163,8 @@ def step_unlinked(state: State, by: int, via: int, unlinked: Unlinked) -> None:
 
 def _unlink(state: State, account: Account, device: int) -> Said:
     if device not in account.devices:
-        return UnknownDevice(device)
+        # Whoever lost the answer asks again: it is so now.
+        return Done() if index_of(device) < account.next_index else UnknownDevice(device)
     del account.devices[device]
     account.listed.pop(device, None)
     state.accounts.put(account_of(device), account, state.offset)
@@ -176,7 +177,9 @@ def step_closed(state: State, by: int, via: int, closed: Closed) -> None:
     """An account ends. The row stays: its handle may come back, its device numbers may not."""
     account = state.accounts[closed.account]
     said: Said | None = _check_rights(by, account, closed.account)
-    if said is None:
+    if by == SERVER and account is not None and account.closed:
+        said = Done()  # Asked again.
+    elif said is None:
         assert account is not None
         account.closed = True
         account.listed = {}

@@ -136,6 +136,7 @@ def step_acked(state: Shard, by: int, via: int, acked: Acked) -> None:
     number, low, account = by << 1 | lane, queue.acked + 1, account_of(by)
     entries = state.entries.get(number, {})
     verdicts = Verdicts()
+    unreadable = frozenset(acked.unreadable) if acked.unreadable else ()
     for seq in range(low, upto + 1):
         entry = entries.pop(seq, None)
         if entry is None:
@@ -143,7 +144,7 @@ def step_acked(state: Shard, by: int, via: int, acked: Acked) -> None:
         queue.waiting -= 1
         if entry.by >> DEVICE_BITS == account:
             continue  # A copy of one's own message never changes its ticks.
-        if seq in acked.unreadable:
+        if seq in unreadable:
             verdicts.add(entry, FAILED, UNDECRYPTABLE)
         else:
             verdicts.add(entry, DELIVERED, NO_REASON)

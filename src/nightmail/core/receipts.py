@@ -17,7 +17,7 @@ from nightmail.model.ids import account_of
 from nightmail.model.notes import Looked
 from nightmail.model.records import ChangesAcked, Read, Receipted
 from nightmail.model.refusals import AckAboveHead, UnknownAccount
-from nightmail.model.rows import Change, ChangeKey, Changes, Entry, Kept, Need
+from nightmail.model.rows import Change, ChangeKey, Changes, Entry, Kept, Need, RowKey
 from nightmail.model.spans import Spans, add_span, pairs
 from nightmail.model.words import Lane, Reason, State
 
@@ -53,9 +53,13 @@ class Verdicts:
 # --- reading ----------------------------------------------------------------------------------
 
 
-def needs_read(state: Shard, by: int, _read: Read) -> list[Need]:
+def needs_read(state: Shard, by: int, read: Read) -> list[Need]:
+    """The reader's account, and the streams that were read: nobody can have read what was never sent."""
     missing: list[Need] = []
-    missing_row(state.accounts, Kept.ACCOUNT, account_of(by), missing)
+    reader = account_of(by)
+    missing_row(state.accounts, Kept.ACCOUNT, reader, missing)
+    authors = {span.by for span in read.spans if account_of(span.by) == read.peer}
+    missing += [RowKey(Kept.STREAM, author, reader) for author in authors if (author, reader) not in state.streams]
     return missing
 
 
@@ -70,9 +74,13 @@ def step_read(state: Shard, by: int, via: int, read: Read) -> None:
     for span in read.spans:
         if account_of(span.by) != read.peer or read.peer == reader:
             continue
-        state.notes.append(Looked(state.now, by, span.by, span.lane, span.low, span.high))
+        stream = state.streams[span.by, reader]
+        low, high = max(span.low, 1), min(span.high, stream.lanes[span.lane].last if stream else 0)
+        if low > high:
+            continue
+        state.notes.append(Looked(state.now, by, span.by, span.lane, low, high))
         if shown:
-            numbers = ((span.low, span.high),)
+            numbers = ((low, high),)
             receipt = Receipted(span.by, reader, span.lane, by, READ, NO_REASON, state.now, numbers)
             state.tell(read.peer, receipt)
     if via:

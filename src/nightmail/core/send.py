@@ -128,6 +128,8 @@ def _check(state: Shard, account: Account | None, numbers: Numbers, by: int, sen
     for envelope in sent.envelopes:
         if not mailbox.is_full(state, state.mailboxes.there(envelope.device)):
             return None
+    if not sent.envelopes and (sent.to == account_of(by) or (sent.of is not None and sent.own_envelopes)):
+        return None  # A note to oneself, or a re-seal that is only for a device of one's own.
     # An account without any device to deliver to is full in the same sense: later may do.
     return MailboxFull(state.shard.limits.mailbox_entries)
 

@@ -118,6 +118,10 @@ class Folding:
         self._load([SHARD], self._begin_replay)
 
     def _begin_replay(self) -> None:
+        state = self.state
+        if state.shard.fold > state.newest_fold:
+            self.stopped = FoldTooNew(state.shard.fold, state.newest_fold)
+            return
         self._replay = self._log.replay(self._rows.pointer)
         self.run()
 

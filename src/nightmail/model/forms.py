@@ -1,0 +1,154 @@
+"""Is it well formed? Asked of everything a peer says, before it costs anything.
+
+The fold takes these answers for granted: what is in the log has passed here. Rights are another
+question, and so is whether it fits what went before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from .ids import MESSAGE_ID_CHARS, MessageId
+from .limits import FoldLimits, FormLimits
+from .records import (
+    Acked,
+    AnyBody,
+    Blocked,
+    ChangesAcked,
+    Closed,
+    Envelope,
+    Linked,
+    Listed,
+    Read,
+    ReceiptsSet,
+    Registered,
+    Sent,
+    Unlinked,
+    Voided,
+)
+from .refusals import Malformed
+
+ID_MAX = (1 << 61) - 1
+NUMBER_MAX = (1 << 53) - 1
+"""Numbers, sequences and stamps: what every language can count to."""
+TAG_BYTES = 16
+TOKEN_BYTES = 32
+
+Complaint: TypeAlias = str | None
+
+
+class Form:
+    """The checks, with their limits."""
+
+    def __init__(self, form: FormLimits | None = None, fold: FoldLimits | None = None) -> None:
+        self._form, self._fold = form or FormLimits(), fold or FoldLimits()
+        self._checks: dict[type[AnyBody], Callable[[int, Any], Complaint]] = {
+            Sent: self._sent,
+            Voided: self._voided,
+            Acked: self._acked,
+            ChangesAcked: lambda _, body: _out_of(body.upto, 0, NUMBER_MAX, "upto"),
+            Read: self._read,
+            Registered: self._joined,
+            Linked: self._joined,
+            Listed: self._listed,
+            Unlinked: lambda _, body: _out_of(body.device, 1, ID_MAX, "device"),
+            Closed: lambda _, body: _out_of(body.account, 1, ID_MAX, "account"),
+            Blocked: lambda _, body: _out_of(body.peer, 1, ID_MAX, "peer"),
+            ReceiptsSet: lambda _, body: _out_of(body.account, 1, ID_MAX, "account"),
+        }
+
+    def check(self, by: int, body: AnyBody) -> Malformed | None:
+        """What is wrong with something that device `by` says; None if nothing is."""
+        check = self._checks.get(type(body))
+        complaint = check(by, body) if check else "only the server says such a thing"
+        return Malformed(complaint) if complaint else None
+
+    # --- sending --------------------------------------------------------------------------------
+
+    def _sent(self, by: int, sent: Sent) -> Complaint:
+        return (
+            self._numbered(by, sent)
+            or _out_of(sent.seen, 0, NUMBER_MAX, "seen")
+            or _out_of(sent.life_ms, 0, self._form.lifetime_ms, "life_ms")
+            or _out_of(sent.list_version, 0, NUMBER_MAX, "list_version")
+            or (len(sent.tag) != TAG_BYTES and f"tag is not {TAG_BYTES} bytes")
+            or (sent.of is not None and len(sent.of) > MESSAGE_ID_CHARS and "of is too long")
+            or self._envelopes(sent.envelopes)
+            or self._envelopes(sent.own_envelopes)
+            or None
+        )
+
+    def _voided(self, by: int, voided: Voided) -> Complaint:
+        return self._numbered(by, voided)
+
+    def _numbered(self, by: int, body: Sent | Voided) -> Complaint:
+        window = self._fold.ring_acks
+        return (
+            _out_of(body.to, 1, ID_MAX, "to")
+            or _out_of(body.n, 1, NUMBER_MAX, "n")
+            or _out_of(body.floor, max(1, body.n - window + 1), body.n, "floor")
+            or _id_of(by, body.id)
+        )
+
+    def _envelopes(self, envelopes: tuple[Envelope, ...]) -> Complaint:
+        if len(envelopes) > self._form.envelopes:
+            return f"more than {self._form.envelopes} envelopes"
+        if len({envelope.device for envelope in envelopes}) < len(envelopes):
+            return "two envelopes for one device"
+        for envelope in envelopes:
+            if len(envelope.ciphertext) > self._form.body_bytes:
+                return f"a body of more than {self._form.body_bytes} bytes"
+            if wrong := _out_of(envelope.device, 1, ID_MAX, "device") or _out_of(
+                envelope.registration, 0, NUMBER_MAX, "registration"
+            ):
+                return wrong
+        return None
+
+    # --- receiving ------------------------------------------------------------------------------
+
+    def _acked(self, _: int, acked: Acked) -> Complaint:
+        if len(acked.unreadable) > self._form.spans:
+            return f"more than {self._form.spans} unreadable numbers"
+        return _out_of(acked.upto, 0, NUMBER_MAX, "upto")
+
+    def _read(self, _: int, read: Read) -> Complaint:
+        if len(read.spans) > self._form.spans:
+            return f"more than {self._form.spans} spans"
+        for span in read.spans:
+            if wrong := _out_of(span.by, 1, ID_MAX, "by") or _out_of(span.high, span.low, NUMBER_MAX, "high"):
+                return wrong
+        return _out_of(read.peer, 1, ID_MAX, "peer")
+
+    # --- accounts -------------------------------------------------------------------------------
+
+    def _joined(self, _: int, new: Registered | Linked) -> Complaint:
+        if isinstance(new, Registered) and not 1 <= len(new.handle) <= self._form.handle_chars:
+            return f"a handle has 1 to {self._form.handle_chars} characters"
+        if len(new.token) != TOKEN_BYTES:
+            return f"token is not a digest of {TOKEN_BYTES} bytes"
+        if len(new.label) > self._form.label_chars:
+            return f"a label has at most {self._form.label_chars} characters"
+        return _out_of(new.account, 1, ID_MAX, "account") or _out_of(new.registration, 0, NUMBER_MAX, "registration")
+
+    def _listed(self, _: int, new: Listed) -> Complaint:
+        if len(new.devices) > self._form.envelopes or len(set(new.devices)) < len(new.devices):
+            return f"more than {self._form.envelopes} devices, or one twice"
+        if len(new.signed) > self._form.list_bytes:
+            return f"a list of more than {self._form.list_bytes} bytes"
+        return _out_of(new.account, 1, ID_MAX, "account") or _out_of(new.version, 1, NUMBER_MAX, "version")
+
+
+def _out_of(number: int, low: int, high: int, name: str) -> Complaint:
+    return None if low <= number <= high else f"{name} is not between {low} and {high}"
+
+
+def _id_of(by: int, text: str) -> Complaint:
+    """A message id begins with the device that made it: nobody can use up another's ids."""
+    if len(text) > MESSAGE_ID_CHARS:
+        return f"an id has at most {MESSAGE_ID_CHARS} characters"
+    try:
+        parsed = MessageId.parse(text)
+    except ValueError as error:
+        return str(error)
+    return None if parsed.device == by else "the id begins with another device"
