@@ -12,7 +12,7 @@ from nightmail.model.ids import account_of
 from nightmail.model.notes import Dropped
 from nightmail.model.records import Expired, Watched
 from nightmail.model.rows import DueItem, Entry, Mailbox, Need, Queue, queue_id
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.words import Lane, Reason
 
 from . import due
 from .gaps import add_gap, first_waiting
@@ -81,7 +81,7 @@ def _drop(state: Shard, device: int, mailbox: Mailbox, lane: Lane, seqs: list[in
 def _fail(state: Shard, verdicts: Verdicts, device: int, lane: Lane, seq: int, entry: Entry, reason: Reason) -> None:
     state.notes.append(Dropped(state.now, device, lane, seq, reason))
     if account_of(entry.by) != account_of(device):
-        verdicts.add(entry, State.FAILED, reason)
+        verdicts.fail(entry, reason)
 
 
 # --- the clock --------------------------------------------------------------------------------

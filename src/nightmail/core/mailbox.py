@@ -13,21 +13,21 @@ from collections.abc import Sequence
 
 from nightmail.model.answers import Done
 from nightmail.model.effects import Answer, Grew
-from nightmail.model.ids import DEVICE_BITS, account_of
+from nightmail.model.ids import DEVICE_BITS
 from nightmail.model.notes import Taken
 from nightmail.model.records import Acked
 from nightmail.model.refusals import AckAboveHead, UnknownDevice
 from nightmail.model.rows import DueItem, Entry, EntryRange, Gap, Kept, Mailbox, Need, Queue, queue_id
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.spans import add_span
+from nightmail.model.words import Lane, Reason
 
 from . import due
 from .gaps import drop_gaps, first_waiting, gap_at
 from .receipts import Verdicts
+from .state import NOTHING, missing_row
 from .state import State as Shard
-from .state import missing_row
 
-DELIVERED, FAILED = State.DELIVERED, State.FAILED
-NO_REASON, UNDECRYPTABLE = Reason.NONE, Reason.UNDECRYPTABLE
+UNDECRYPTABLE, DONE = Reason.UNDECRYPTABLE, Done()
 
 # --- filing -----------------------------------------------------------------------------------
 
@@ -42,23 +42,23 @@ def needs_filing(state: Shard, device: int, life_ms: int, missing: list[Need]) -
         due.needs_schedule(state, due.second_of(state.now + ttl_ms), missing)
 
 
-def is_full(state: Shard, mailbox: Mailbox) -> bool:
-    normal, high = mailbox.lanes
-    return normal.waiting + high.waiting >= state.shard.limits.mailbox_entries
+def has_room(state: Shard, device: int) -> bool:
+    normal, high = state.mailboxes.there(device).lanes
+    return normal.waiting + high.waiting < state.shard.limits.mailbox_entries
 
 
-def file(state: Shard, device: int, mailbox: Mailbox, lane: Lane, entry: Entry) -> int:
+def file(state: Shard, device: int, lane: Lane, entry: Entry) -> int:
     """Give the entry its number, keep it, and say that there is something new."""
+    mailbox = state.mailboxes.there(device)
     queue = mailbox.lanes[lane]
     queue.head = seq = queue.head + 1
     queue.waiting += 1
     number = device << 1 | lane
-    entries = state.entries.get(number)
-    if entries is None:
-        entries = state.entries[number] = {}
-    entries[seq] = entry
-    if number not in state.filed:
-        state.filed[number] = seq
+    if (entries := state.entries.get(number)) is None:
+        state.entries[number] = {seq: entry}
+    else:
+        entries[seq] = entry
+    state.filed.setdefault(number, seq)
     if entry.life_ms:
         # Counted from the server's clock, not from the stamp, which may stand a little ahead of it.
         due.schedule(state, due.second_of(state.now + entry.life_ms), DueItem(device, lane, seq))
@@ -109,6 +109,10 @@ def offer(state: Shard, device: int, lane: Lane, after: int, limit: int) -> list
 
 
 def needs_acked(state: Shard, by: int, acked: Acked) -> Sequence[Need]:
+    if mailbox := state.mailboxes.get(by):
+        queue, entries = mailbox.lanes[acked.lane], state.entries.get(by << 1 | acked.lane)
+        if entries is not None and len(entries) == queue.waiting:
+            return NOTHING
     missing: list[Need] = []
     if mailbox := _needs_mailbox(state, by, missing):
         queue = mailbox.lanes[acked.lane]
@@ -130,32 +134,40 @@ def step_acked(state: Shard, by: int, via: int, acked: Acked) -> None:
         return
     if via:
         # Asked for by a client that must know when it may forget which numbers it could not open.
-        state.effects.append(Answer(via, Done()))
+        state.effects.append(Answer(via, DONE))
     if upto <= queue.acked:
         return  # A repeated or late ack says nothing new.
-    number, low, account = by << 1 | lane, queue.acked + 1, account_of(by)
-    entries = state.entries.get(number, {})
-    verdicts = Verdicts()
-    unreadable = frozenset(acked.unreadable) if acked.unreadable else ()
-    for seq in range(low, upto + 1):
-        entry = entries.pop(seq, None)
-        if entry is None:
-            continue  # A gap: its sender was told when it arose.
-        queue.waiting -= 1
-        if entry.by >> DEVICE_BITS == account:
-            continue  # A copy of one's own message never changes its ticks.
-        if seq in unreadable:
-            verdicts.add(entry, FAILED, UNDECRYPTABLE)
-        else:
-            verdicts.add(entry, DELIVERED, NO_REASON)
-    queue.acked = upto
+    low, queue.acked = queue.acked + 1, upto
+    _take(state, by, lane, queue, low, frozenset(acked.unreadable))
+    number = by << 1 | lane
     if queue.gaps:
         drop_gaps(queue.gaps, upto)
     if state.stored.get(number, 0) >= low:
         state.cleared[number] = upto
     state.mailboxes.put(by, mailbox, state.offset)
     state.notes.append(Taken(state.shard.now, by, lane, low, upto, acked.unreadable))
-    verdicts.tell(state, by, lane)
+
+
+def _take(state: Shard, device: int, lane: Lane, queue: Queue, low: int, unreadable: frozenset[int]) -> None:
+    """Let go of the entries from `low` to what is acknowledged now, and tell their senders."""
+    entries, own = state.entries.get(device << 1 | lane, {}), device >> DEVICE_BITS
+    verdicts = Verdicts()
+    delivered = verdicts.delivered
+    for seq in range(low, queue.acked + 1):
+        entry = entries.pop(seq, None)
+        if entry is None:
+            continue  # A gap: its sender was told when it arose.
+        queue.waiting -= 1
+        by = entry.by
+        if by >> DEVICE_BITS == own:
+            continue  # A copy of one's own message never changes its ticks.
+        if seq in unreadable:
+            verdicts.fail(entry, UNDECRYPTABLE)
+        elif (spans := delivered.get(by)) is None:
+            delivered[by] = [entry.n, entry.n]
+        else:
+            add_span(spans, entry.n, entry.n)
+    verdicts.tell(state, device, lane)
 
 
 # --- what must be in memory -------------------------------------------------------------------

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from nightmail.model.answers import Done
 from nightmail.model.effects import Answer, Changed
-from nightmail.model.ids import account_of
+from nightmail.model.ids import DEVICE_BITS, account_of
 from nightmail.model.notes import Looked
 from nightmail.model.records import ChangesAcked, Read, Receipted
 from nightmail.model.refusals import AckAboveHead, UnknownAccount
@@ -24,30 +24,30 @@ from nightmail.model.words import Lane, Reason, State
 from .state import NOTHING, missing_row
 from .state import State as Shard
 
-READ, FAILED, NO_REASON = State.READ, State.FAILED, Reason.NONE
+DELIVERED, READ, FAILED, NO_REASON = State.DELIVERED, State.READ, State.FAILED, Reason.NONE
 
 
 class Verdicts:
     """Collects what one record says about many entries of one device, one receipt per sender."""
 
-    __slots__ = ("found",)
+    __slots__ = ("delivered", "failed")
 
     def __init__(self) -> None:
-        self.found: dict[tuple[int, State, Reason], Spans] = {}
+        self.delivered: dict[int, Spans] = {}
+        """Sender → the numbers that are safe on the device."""
+        self.failed: dict[tuple[int, Reason], Spans] = {}
 
-    def add(self, entry: Entry, verdict: State, reason: Reason) -> None:
-        key = (entry.by, verdict, reason)
-        spans = self.found.get(key)
-        if spans is None:
-            self.found[key] = [entry.n, entry.n]
-        else:
-            add_span(spans, entry.n, entry.n)
+    def fail(self, entry: Entry, reason: Reason) -> None:
+        add_span(self.failed.setdefault((entry.by, reason), []), entry.n, entry.n)
 
     def tell(self, state: Shard, device: int, lane: Lane) -> None:
-        to = account_of(device)
-        for (by, verdict, reason), spans in self.found.items():
-            numbers = tuple(pairs(spans))
-            state.tell(account_of(by), Receipted(by, to, lane, device, verdict, reason, state.shard.now, numbers))
+        to, at = account_of(device), state.shard.now
+        for by, spans in self.delivered.items():
+            numbers = ((spans[0], spans[1]),) if len(spans) == 2 else tuple(pairs(spans))
+            state.tell(by >> DEVICE_BITS, Receipted(by, to, lane, device, DELIVERED, NO_REASON, at, numbers))
+        for (by, reason), spans in self.failed.items():
+            receipt = Receipted(by, to, lane, device, FAILED, reason, at, tuple(pairs(spans)))
+            state.tell(by >> DEVICE_BITS, receipt)
 
 
 # --- reading ----------------------------------------------------------------------------------
@@ -79,6 +79,7 @@ def step_read(state: Shard, by: int, via: int, read: Read) -> None:
         if low > high:
             continue
         state.notes.append(Looked(state.now, by, span.by, span.lane, low, high))
+        state.noted.update((by, span.by))
         if shown:
             numbers = ((low, high),)
             receipt = Receipted(span.by, reader, span.lane, by, READ, NO_REASON, state.now, numbers)
@@ -91,9 +92,8 @@ def step_read(state: Shard, by: int, via: int, read: Read) -> None:
 
 
 def needs_receipted(state: Shard, _by: int, receipt: Receipted) -> Sequence[Need]:
-    number = account_of(receipt.by)
-    account = state.accounts.get(number)
-    if account is not None:
+    number = receipt.by >> DEVICE_BITS
+    if account := state.accounts.get(number):
         changes = state.changes
         for device in account.devices:
             if device not in changes:
@@ -109,7 +109,7 @@ def needs_receipted(state: Shard, _by: int, receipt: Receipted) -> Sequence[Need
 
 def step_receipted(state: Shard, _by: int, _via: int, receipt: Receipted) -> None:
     """Let every device of the sender's account know."""
-    account = state.accounts[account_of(receipt.by)]
+    account = state.accounts[receipt.by >> DEVICE_BITS]
     if account is None or (receipt.state == READ and not account.read_receipts):
         return
     for device in account.devices:

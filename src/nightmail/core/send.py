@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from nightmail.model.answers import Accepted, Said, Settled
 from nightmail.model.effects import Answer
-from nightmail.model.ids import account_of
+from nightmail.model.ids import DEVICE_BITS, account_of
 from nightmail.model.notes import Placed
 from nightmail.model.records import Copied, Envelope, Receipted, Sent, Voided
 from nightmail.model.refusals import (
@@ -43,10 +43,13 @@ VOID = b""
 
 
 def needs_sent(state: Shard, by: int, sent: Sent) -> Sequence[Need]:
-    if sent.to in state.accounts and (by, sent.to) in state.streams and not sent.life_ms:
+    # The common case first, in one glance: everything is in memory, and every mailbox's clock is set.
+    to = sent.to
+    if (by, to) in state.streams and to in state.accounts and not sent.life_ms:
+        boxes = state.mailboxes
         for envelope in sent.envelopes:
-            box = state.mailboxes.get(envelope.device) if account_of(envelope.device) == sent.to else None
-            if box is None or not box.due:
+            device = envelope.device
+            if device >> DEVICE_BITS != to or (box := boxes.get(device)) is None or not box.due:
                 break
         else:
             return NOTHING
@@ -60,7 +63,6 @@ def needs_sent(state: Shard, by: int, sent: Sent) -> Sequence[Need]:
 
 def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
     to = sent.to
-    account = state.accounts[to]
     stream = state.streams[by, to]
     if stream is None:
         stream = Stream()
@@ -69,6 +71,7 @@ def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
         # The first answer may have been lost: repeat it word for word.
         state.effects.append(Answer(via, _answer_again(numbers, sent)))
         return
+    account = state.accounts[to]
     if refusal := _check(state, account, numbers, by, sent):
         state.effects.append(Answer(via, refusal))
         return
@@ -79,7 +82,7 @@ def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
     _take(numbers, sent.n, sent.floor, state.shard.limits.ring_acks, accepted)
     state.streams.put((by, to), stream, state.offset)
 
-    blocked = bool(account.blocked) and account_of(by) in account.blocked
+    blocked = by >> DEVICE_BITS in account.blocked
     places = () if blocked else _file(state, by, at, sent)
     state.notes.append(Placed(at, by, to, sent.lane, sent.n, sent.id, sent.of, False, blocked, places))
     if sent.own_envelopes:
@@ -119,34 +122,31 @@ def _answer_again(numbers: Numbers, sent: Sent | Voided) -> Said:
 
 
 def _check(state: Shard, account: Account | None, numbers: Numbers, by: int, sent: Sent) -> AnyRefusal | None:
-    if sent.n > numbers.last + 1:
+    """Sealed for exactly the listed devices (a re-seal: for some of them), one of which has room."""
+    if sent.n != numbers.last + 1:
         return OutOfOrder(numbers.last + 1)
     if account is None or account.closed:
         return UnknownRecipient(sent.to)
-    if stale := _check_devices(account, by, sent):
-        return stale
-    for envelope in sent.envelopes:
-        if not mailbox.is_full(state, state.mailboxes.there(envelope.device)):
-            return None
-    if not sent.envelopes and (sent.to == account_of(by) or (sent.of is not None and sent.own_envelopes)):
-        return None  # A note to oneself, or a re-seal that is only for a device of one's own.
+    listed, envelopes = account.listed, sent.envelopes
+    wanted = len(listed) - (by in listed) if sent.of is None else len(envelopes)
+    if sent.list_version != account.list_version or len(envelopes) != wanted:
+        return _stale(account, by, sent)
+    has_room = False
+    for envelope in envelopes:
+        device = envelope.device
+        if listed.get(device) != envelope.registration or device == by:
+            return _stale(account, by, sent)
+        has_room = has_room or mailbox.has_room(state, device)
+    if wanted > 1 and len({envelope.device for envelope in envelopes}) < wanted:
+        return _stale(account, by, sent)  # One device named twice must not stand in for another.
+    if has_room or (not envelopes and (sent.to == account_of(by) or (sent.of is not None and sent.own_envelopes))):
+        return None  # Without envelopes: a note to oneself, or a re-seal that is only for a device of one's own.
     # An account without any device to deliver to is full in the same sense: later may do.
     return MailboxFull(state.shard.limits.mailbox_entries)
 
 
-def _check_devices(account: Account, by: int, sent: Sent) -> StaleDevices | None:
-    """Sealed for exactly the listed devices; a re-seal, for some of them."""
+def _stale(account: Account, by: int, sent: Sent) -> StaleDevices:
     listed = account.listed
-    known = 0
-    for envelope in sent.envelopes:
-        if listed.get(envelope.device) == envelope.registration and envelope.device != by:
-            known += 1
-    exact = known == len(sent.envelopes) and sent.list_version == account.list_version
-    if known > 1 and exact:
-        # One device named twice must not stand in for another.
-        exact = len({envelope.device for envelope in sent.envelopes}) == known
-    if exact and (sent.of is not None or known == len(listed) - (by in listed)):
-        return None
     given = {envelope.device: envelope.registration for envelope in sent.envelopes}
     missing = () if sent.of is not None else tuple(sorted(d for d in listed if d not in given and d != by))
     extra = tuple(sorted(d for d in given if d not in listed or d == by))
@@ -159,15 +159,13 @@ def _take(numbers: Numbers, n: int, floor: int, ring_acks: int, accepted: Accept
     numbers.last = n
     ring = numbers.ring
     ring[n] = accepted
-    keep = n - ring_acks + 1
-    if floor > keep:
-        keep = floor if floor < n else n
+    if floor > n:
+        floor = n  # Whatever a sender claims, it does wait for this one.
     low = numbers.low
-    if low < keep:
-        while low < keep:
-            ring.pop(low, None)
-            low += 1
-        numbers.low = low
+    while low < floor or low <= n - ring_acks:
+        ring.pop(low, None)
+        low += 1
+    numbers.low = low
 
 
 def _file(state: Shard, by: int, at: int, sent: Sent) -> tuple[tuple[int, int], ...]:
@@ -176,14 +174,13 @@ def _file(state: Shard, by: int, at: int, sent: Sent) -> tuple[tuple[int, int], 
     s = sent
     for envelope in s.envelopes:
         device = envelope.device
-        box = state.mailboxes.there(device)
-        if mailbox.is_full(state, box):
+        if not mailbox.has_room(state, device):
             places.append((device, 0))
             full = Receipted(by, s.to, s.lane, device, FAILED, Reason.MAILBOX_FULL, state.now, ((s.n, s.n),))
             state.tell(account_of(by), full)
             continue
         entry = Entry(by, s.to, s.n, s.id, s.tag, s.kind, s.of, at, s.life_ms, envelope.ciphertext)
-        places.append((device, mailbox.file(state, device, box, s.lane, entry)))
+        places.append((device, mailbox.file(state, device, s.lane, entry)))
     return tuple(places)
 
 
@@ -245,16 +242,16 @@ def step_copied(state: Shard, _by: int, _via: int, copied: Copied) -> None:
             if copied.of is None:
                 _note_uncopied(state, copied, account, device, Reason.STALE_DEVICES)
             continue
-        box = state.mailboxes.there(device)
-        if mailbox.is_full(state, box):
+        if not mailbox.has_room(state, device):
             places.append((device, 0))
             _note_uncopied(state, copied, account, device, Reason.MAILBOX_FULL)
             continue
         c = copied
         entry = Entry(c.by, c.to, c.n, c.id, c.tag, c.kind, c.of, c.at, c.life_ms, envelope.ciphertext)
-        places.append((device, mailbox.file(state, device, box, copied.lane, entry)))
+        places.append((device, mailbox.file(state, device, copied.lane, entry)))
     c = copied
     state.notes.append(Placed(c.at, c.by, c.to, c.lane, c.n, c.id, c.of, True, False, tuple(places)))
+    state.noted.add(c.by)
 
 
 def _note_uncopied(state: Shard, copied: Copied, account: Account, device: int, reason: Reason) -> None:

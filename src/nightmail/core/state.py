@@ -122,6 +122,8 @@ class State:
         self.derived: deque[AnyBody] = deque()
         """Records that follow from the current one and are folded right after it, under its offset."""
         self.notes: list[Note] = []
+        self.noted: set[int] = set()
+        """Devices that notes speak of although no mailbox or stream of theirs has changed."""
 
     # --- for the fold -------------------------------------------------------------------------
 
@@ -169,6 +171,10 @@ class State:
             if seq > queue.acked and seq not in entries and gap_at(queue.gaps, seq) is None:
                 entries[seq] = decode_entry(data)
 
+    def devices_noted(self) -> frozenset[int]:
+        """Every device that the notes since `forget_changes` speak of."""
+        return frozenset(self.mailboxes.changed).union((by for by, _ in self.streams.changed), self.noted)
+
     def changed_rows(self) -> Iterator[tuple[RowKey, int, Row | None]]:
         """Every row that changed since `forget_changes`, with its version."""
         yield SHARD, self.offset, self.shard
@@ -199,6 +205,7 @@ class State:
         self.cleared.clear()
         self.dropped.clear()
         self.notes.clear()
+        self.noted.clear()
 
     def tables(self) -> list[Table[Any, Any]]:
         return [self.streams, *self.by_number.values()]

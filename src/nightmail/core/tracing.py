@@ -80,11 +80,9 @@ def trace(message_id: str, placed: Iterable[Placed], blocks: Iterable[bytes]) ->
 
 def _follow(found: Trace, places: list[tuple[Placed, Place]], note: Note) -> None:
     for placed, place in places:
+        here = (place.device, place.lane)
         match note:
-            case Taken() if (note.device, note.lane) == (
-                place.device,
-                place.lane,
-            ) and note.low <= place.seq <= note.high:
+            case Taken() if (note.device, note.lane) == here and note.low <= place.seq <= note.high:
                 if place.seq in note.unreadable:
                     _fail(found, note.at, place.device, Reason.UNDECRYPTABLE)
                 else:

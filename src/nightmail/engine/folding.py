@@ -77,7 +77,7 @@ class Folding:
         self._nth = 0
         """How many have been folded under this offset: the record itself, and what follows from it."""
         self._inside: tuple[int, int, AnyBody] | None = None
-        """What waits for rows: (author, answer address, body)."""
+        """What waits for rows, if it follows from the record at `_index`: (author, answer address, body)."""
         self._forwards: list[tuple[int, Forward]] = []
         self._rounds = 0
         self._loading = False
@@ -122,18 +122,24 @@ class Folding:
         if state.shard.fold > state.newest_fold:
             self.stopped = FoldTooNew(state.shard.fold, state.newest_fold)
             return
-        self._replay = self._log.replay(self._rows.pointer)
+        # Where the rows that were just read belong: a save of unknown outcome may have been settled meanwhile.
+        state.offset = self._rows.pointer
+        self._replay = self._log.replay(state.offset)
         self.run()
 
     # --- folding ------------------------------------------------------------------------------
 
     def feed(self, batch: Durable) -> None:
-        """Take the next batch. One that is not next is ignored: whoever follows the log feeds it in its turn."""
+        """Take the next batch and fold it. One that is not next is ignored: its turn comes again."""
+        self.take(batch)
+        self.run()
+
+    def take(self, batch: Durable) -> None:
+        """Put the next batch behind the others, to be folded by `run`."""
         if not self.ready:
             self._early.append(batch)  # It may be behind what is being replayed.
         elif batch.first <= self.next_offset <= batch.last:
             self._batches.append(batch)
-            self.run()
 
     def run(self) -> None:
         """Fold until there is nothing left, or a row must be waited for."""
@@ -164,25 +170,28 @@ class Folding:
                 self.ready = True
                 early, self._early = self._early, []
                 for batch in early:
-                    self.feed(batch)
+                    self.take(batch)
         return self._batches[0] if self._batches else None
 
     def _fold(self, batch: Durable) -> bool:
         """Fold what is left of a batch. False: waiting for rows, or the state must be rebuilt."""
-        state = self.state
-        shard = state.shard
+        state, shard, records = self.state, self.state.shard, batch.records
         if batch.at > shard.now:
             shard.now = batch.at
-        records = batch.records
-        for index in range(self._index, len(batch.data)):
+        # The checkpoint may have the first of them already.
+        start = max(self._index, 0 if self._nth else state.offset - batch.first + 1)
+        for index in range(start, len(batch.data)):
             offset = batch.first + index
-            if offset <= state.offset and self._nth == 0:
-                continue  # The checkpoint has it already.
-            self._index = index
             try:
                 record = records[index] if records is not None else decode_record(batch.data[index])
-                if not self._fold_one(offset, record, batch.data[index]):
-                    return False
+                body = record.body
+                needs, step = FOLDS[shard.fold][type(body)]
+                if self._nth or self._rounds or self._poisoned or needs(state, record.by, body):
+                    done = self._fold_one(offset, record, batch.data[index])
+                else:
+                    state.offset = offset
+                    step(state, record.by, record.via, body)
+                    done = not (state.derived or state.forwards) or self._follow(offset, batch.data[index])
             except FoldTooNew as error:
                 self.stopped = error
                 return False
@@ -195,35 +204,46 @@ class Folding:
                 self._wants_rebuild = True
                 self._on_poison(offset, error)
                 return False
+            else:
+                if not done:
+                    self._index = index
+                    return False
         return True
 
     def _fold_one(self, offset: int, record: Record, data: bytes) -> bool:
-        """Fold one record and all that follows from it, under one offset. False: waiting for rows."""
-        state = self.state
-        by, via, body = record.by, record.via, record.body
-        if self._inside is not None:
-            by, via, body = self._inside
-        while True:
-            if self._poisoned and (offset, self._nth) in self._poisoned:
-                self._bury(offset, data, body, via)
-            else:
-                needs, step = FOLDS[state.shard.fold][type(body)]
-                while missing := needs(state, by, body):
-                    if not self._has(missing, body):
-                        self._inside = (by, via, body)
-                        return False
-                state.offset = offset
-                step(state, by, via, body)
-            if not state.derived:
-                break
-            by, via, body = SERVER, 0, state.derived.popleft()
-            self._nth += 1
-            self._rounds = 0
-        self._nth = self._rounds = 0
+        """Fold a record that waits for rows, has waited, or may be poisoned. False: it waits (again)."""
+        by, via, body = self._inside or (record.by, record.via, record.body)
+        if not self._step(offset, data, by, via, body):
+            return False
         self._inside = None
+        return self._follow(offset, data)
+
+    def _follow(self, offset: int, data: bytes) -> bool:
+        """Fold all that follows from a record, under its offset. False: waiting for rows."""
+        state = self.state
+        while state.derived:
+            self._nth += 1
+            if not self._step(offset, data, SERVER, 0, state.derived.popleft()):
+                return False
+        self._nth = 0
         if state.forwards:
             self._forwards.extend((offset, forward) for forward in state.forwards)
             state.forwards.clear()
+        return True
+
+    def _step(self, offset: int, data: bytes, by: int, via: int, body: AnyBody) -> bool:
+        state = self.state
+        if self._poisoned and (offset, self._nth) in self._poisoned:
+            self._bury(offset, data, body, via)
+            return True
+        needs, step = FOLDS[state.shard.fold][type(body)]
+        while missing := needs(state, by, body):
+            if not self._has(missing, body):
+                self._inside = (by, via, body) if self._nth else None
+                return False
+        self._rounds = 0
+        state.offset = offset
+        step(state, by, via, body)
         return True
 
     def _has(self, missing: Sequence[Need], body: AnyBody) -> bool:
@@ -286,7 +306,7 @@ class Folding:
         life, pointer = self._life, self._rows.pointer
 
         def loaded(found: Found | Overtaken | Failed) -> None:
-            if life != self._life or isinstance(found, Failed):
+            if life != self._life or self._wants_rebuild or isinstance(found, Failed):
                 return
             if isinstance(found, Overtaken):
                 self._wants_rebuild = True

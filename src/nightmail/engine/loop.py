@@ -229,8 +229,9 @@ class Loop:
             self._waiting.clear()
             self._on_effects([Answer(record.via, Unavailable()) for record, _ in unknown if record.via])
             return
+        self._folding.take(Durable(first, at, [data for _, data in batch], [record for record, _ in batch]))
         self.flush()
-        self._folding.feed(Durable(first, at, [data for _, data in batch], [record for record, _ in batch]))
+        self._folding.run()
 
     @property
     def next_offset(self) -> int:

@@ -15,7 +15,6 @@ import msgspec
 from msgspec import Struct
 
 from nightmail.core.state import State, encode_row
-from nightmail.model.notes import Dropped, Looked, Note, Placed, Taken
 
 from .cache import forget_entries, freshen, shrink
 from .ports import Checkpoint, Failed, Overtaken, Rows, Saving
@@ -26,6 +25,8 @@ encode_notes = msgspec.msgpack.Encoder().encode
 class SaverLimits(Struct, frozen=True):
     checkpoint_rows: int = 5_000
     """Changed rows that start a checkpoint: bounds how long encoding them keeps the loop."""
+    checkpoint_notes: int = 20_000
+    """Lines of the delivery log that do the same."""
     checkpoint_ms: int = 1_000
     """The longest that a change stays unsaved when the disk keeps up: bounds recovery."""
     retry_ms: tuple[int, ...] = (100, 200, 400, 800, 1_600)
@@ -61,8 +62,8 @@ class Saver:
         return self._under_way
 
     def unsaved(self, state: State) -> int:
-        """Rows that would be lost from the checkpoint, though not from the log, by a crash now."""
-        return state.count_changed() + (len(self._saving.rows) if self._saving else 0)
+        """Rows and lines of the delivery log that only the log would bring back after a crash now."""
+        return state.count_changed() + len(state.notes) + (len(self._saving.rows) if self._saving else 0)
 
     def is_due(self, state: State, now: int) -> bool:
         """Whether enough has changed, or for long enough."""
@@ -107,10 +108,10 @@ class Saver:
         match outcome:
             case Failed(why):
                 waits = self._limits.retry_ms
-                self._retry_at += waits[min(self._retries, len(waits) - 1)]
-                self._retries += 1
                 if self._retries == len(waits):
                     self._on_trouble(why)
+                self._retry_at += waits[min(self._retries, len(waits) - 1)]
+                self._retries += 1
             case Overtaken():
                 self._saving = None
                 self._on_saved(None)
@@ -141,17 +142,7 @@ def take_checkpoint(state: State, at: int) -> Checkpoint:
         cleared=list(state.cleared.items()),
         dropped=list(state.dropped),
         notes=encode_notes(state.notes) if state.notes else b"",
-        noted=frozenset(device for note in state.notes for device in _devices(note)),
+        noted=state.devices_noted(),
     )
     state.forget_changes()
     return checkpoint
-
-
-def _devices(note: Note) -> tuple[int, ...]:
-    match note:
-        case Placed():
-            return (note.by, *(device for device, _ in note.places))
-        case Looked():
-            return (note.by, note.device)
-        case Taken() | Dropped():
-            return (note.device,)

@@ -14,7 +14,7 @@ from .records import Copied, Receipted
 from .words import Lane
 
 
-class Answer(Struct, frozen=True):
+class Answer(Struct, frozen=True, gc=False):
     """Say this to whoever waits at `via`."""
 
     via: int
@@ -40,7 +40,7 @@ class Dismissed(Struct, frozen=True, gc=False):
     device: int
 
 
-class Forward(Struct, frozen=True):
+class Forward(Struct, frozen=True, gc=False):
     """Append this to another shard's log, as the `k`-th thing it is told by us."""
 
     shard: int

@@ -34,7 +34,7 @@ class Span(Struct, frozen=True, array_like=True, gc=False):
     high: int
 
 
-class Body(Struct, frozen=True, array_like=True):
+class Body(Struct, frozen=True, array_like=True, gc=False):
     """The part of a record that its author wrote."""
 
 
@@ -250,7 +250,7 @@ def home_of(by: int, body: AnyBody) -> int:
             return account_of(by)
 
 
-class Record(Struct, frozen=True, array_like=True):
+class Record(Struct, frozen=True, array_like=True, gc=False):
     """A body, the authenticated device that said it, and the address an answer goes to."""
 
     by: int
