@@ -42,14 +42,13 @@ def needs_filing(state: Shard, device: int, life_ms: int, missing: list[Need]) -
         due.needs_schedule(state, due.second_of(state.now + ttl_ms), missing)
 
 
-def has_room(state: Shard, device: int) -> bool:
-    normal, high = state.mailboxes.there(device).lanes
-    return normal.waiting + high.waiting < state.shard.limits.mailbox_entries
+def is_full(state: Shard, mailbox: Mailbox) -> bool:
+    normal, high = mailbox.lanes
+    return normal.waiting + high.waiting >= state.shard.limits.mailbox_entries
 
 
-def file(state: Shard, device: int, lane: Lane, entry: Entry) -> int:
+def file(state: Shard, device: int, mailbox: Mailbox, lane: Lane, entry: Entry) -> int:
     """Give the entry its number, keep it, and say that there is something new."""
-    mailbox = state.mailboxes.there(device)
     queue = mailbox.lanes[lane]
     queue.head = seq = queue.head + 1
     queue.waiting += 1
@@ -163,10 +162,14 @@ def _take(state: Shard, device: int, lane: Lane, queue: Queue, low: int, unreada
             continue  # A copy of one's own message never changes its ticks.
         if seq in unreadable:
             verdicts.fail(entry, UNDECRYPTABLE)
-        elif (spans := delivered.get(by)) is None:
-            delivered[by] = [entry.n, entry.n]
+            continue
+        n, spans = entry.n, delivered.get(by)
+        if spans is None:
+            delivered[by] = [n, n]
+        elif n == spans[-1] + 1:
+            spans[-1] = n  # The usual case, spared a call.
         else:
-            add_span(spans, entry.n, entry.n)
+            add_span(spans, n, n)
     verdicts.tell(state, device, lane)
 
 

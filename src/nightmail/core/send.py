@@ -136,7 +136,7 @@ def _check(state: Shard, account: Account | None, numbers: Numbers, by: int, sen
         device = envelope.device
         if listed.get(device) != envelope.registration or device == by:
             return _stale(account, by, sent)
-        has_room = has_room or mailbox.has_room(state, device)
+        has_room = has_room or not mailbox.is_full(state, state.mailboxes.there(device))
     if wanted > 1 and len({envelope.device for envelope in envelopes}) < wanted:
         return _stale(account, by, sent)  # One device named twice must not stand in for another.
     if has_room or (not envelopes and (sent.to == account_of(by) or (sent.of is not None and sent.own_envelopes))):
@@ -172,15 +172,18 @@ def _file(state: Shard, by: int, at: int, sent: Sent) -> tuple[tuple[int, int], 
     """One entry per device with room; a device without any fails alone."""
     places: list[tuple[int, int]] = []
     s = sent
+    # If it is sealed for one device only, that one has room: it was just checked.
+    crowded = len(s.envelopes) > 1
     for envelope in s.envelopes:
         device = envelope.device
-        if not mailbox.has_room(state, device):
+        box = state.mailboxes.there(device)
+        if crowded and mailbox.is_full(state, box):
             places.append((device, 0))
             full = Receipted(by, s.to, s.lane, device, FAILED, Reason.MAILBOX_FULL, state.now, ((s.n, s.n),))
             state.tell(account_of(by), full)
             continue
         entry = Entry(by, s.to, s.n, s.id, s.tag, s.kind, s.of, at, s.life_ms, envelope.ciphertext)
-        places.append((device, mailbox.file(state, device, s.lane, entry)))
+        places.append((device, mailbox.file(state, device, box, s.lane, entry)))
     return tuple(places)
 
 
@@ -242,13 +245,14 @@ def step_copied(state: Shard, _by: int, _via: int, copied: Copied) -> None:
             if copied.of is None:
                 _note_uncopied(state, copied, account, device, Reason.STALE_DEVICES)
             continue
-        if not mailbox.has_room(state, device):
+        box = state.mailboxes.there(device)
+        if mailbox.is_full(state, box):
             places.append((device, 0))
             _note_uncopied(state, copied, account, device, Reason.MAILBOX_FULL)
             continue
         c = copied
         entry = Entry(c.by, c.to, c.n, c.id, c.tag, c.kind, c.of, c.at, c.life_ms, envelope.ciphertext)
-        places.append((device, mailbox.file(state, device, copied.lane, entry)))
+        places.append((device, mailbox.file(state, device, box, copied.lane, entry)))
     c = copied
     state.notes.append(Placed(c.at, c.by, c.to, c.lane, c.n, c.id, c.of, True, False, tuple(places)))
     state.noted.add(c.by)

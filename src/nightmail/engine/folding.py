@@ -80,6 +80,8 @@ class Folding:
         """What waits for rows, if it follows from the record at `_index`: (author, answer address, body)."""
         self._forwards: list[tuple[int, Forward]] = []
         self._rounds = 0
+        self._careful = False
+        """The next record has waited, or may be poisoned."""
         self._loading = False
         self._running = False
         self._life = 0
@@ -115,6 +117,7 @@ class Folding:
         self._index, self._nth, self._rounds = 0, 0, 0
         self._loading, self._wants_rebuild, self.ready = False, False, False
         self._inside, self._replay, self._failed_load = None, None, None
+        self._careful = bool(self._poisoned)
         self._load([SHARD], self._begin_replay)
 
     def _begin_replay(self) -> None:
@@ -184,14 +187,16 @@ class Folding:
             offset = batch.first + index
             try:
                 record = records[index] if records is not None else decode_record(batch.data[index])
-                body = record.body
+                by, body = record.by, record.body
                 needs, step = FOLDS[shard.fold][type(body)]
-                if self._nth or self._rounds or self._poisoned or needs(state, record.by, body):
+                if self._careful or needs(state, by, body):
                     done = self._fold_one(offset, record, batch.data[index])
                 else:
                     state.offset = offset
-                    step(state, record.by, record.via, body)
-                    done = not (state.derived or state.forwards) or self._follow(offset, batch.data[index])
+                    step(state, by, record.via, body)
+                    if not state.derived and not state.forwards:
+                        continue
+                    done = self._follow(offset, batch.data[index])
             except FoldTooNew as error:
                 self.stopped = error
                 return False
@@ -201,12 +206,12 @@ class Folding:
                 self._on_poison(offset, error)
             except Exception as error:  # noqa: BLE001  # whatever a mistake of ours may raise
                 self._poisoned[offset, self._nth] = type(error).__name__
-                self._wants_rebuild = True
+                self._careful = self._wants_rebuild = True
                 self._on_poison(offset, error)
                 return False
             else:
                 if not done:
-                    self._index = index
+                    self._index, self._careful = index, True
                     return False
         return True
 
@@ -216,6 +221,7 @@ class Folding:
         if not self._step(offset, data, by, via, body):
             return False
         self._inside = None
+        self._careful = bool(self._poisoned)
         return self._follow(offset, data)
 
     def _follow(self, offset: int, data: bytes) -> bool:
