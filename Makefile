@@ -3,6 +3,7 @@
 PYTHON ?= python3
 SEEDS  ?= 500
 N      ?= 20000
+MINUTES ?= 0
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -61,8 +62,8 @@ teeth: $(READY) ## plant bugs, and see that each is caught
 bench-heart: $(READY) ## cost of the fold, the log and the checkpoint
 	@$(PY) -m bench.heart
 
-soak: $(READY) ## simulated worlds until interrupted
-	@$(PY) -m sim.soak
+soak: $(READY) ## simulated worlds for MINUTES, or until interrupted
+	@$(PY) -m sim.soak --minutes $(MINUTES)
 
 clean: ## remove .venv and everything the tools left behind
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .pytest_cache .ruff_cache

@@ -139,3 +139,10 @@ def test_every_word_can_be_looked_up() -> None:
         for kind in (words.Lane, words.Kind, words.State, words.Reason, words.Platform)
         for word in kind
     ]
+
+
+def test_every_test_that_the_guarantees_cite_exists() -> None:
+    cited = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "guarantees.md").read_text()))
+    written = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert cited
+    assert {name for name in cited if f"def {name}(" not in written} == set()

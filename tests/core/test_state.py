@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nightmail.core.state import SHARD, State, Table, encode_row, missing_row
+from nightmail.core.state import SHARD, BadRow, State, Table, encode_row, missing_row
 from nightmail.model.answers import Accepted
 from nightmail.model.effects import Forward
 from nightmail.model.ids import account_id, device_id, shard_of
@@ -238,3 +238,11 @@ def test_what_is_for_other_shards_is_counted_for_each() -> None:
     assert state.forwards == [Forward(there, 1, to_alice), Forward(elsewhere, 1, to_carol), Forward(there, 2, to_alice)]
     assert state.shard.told == {there: 2, elsewhere: 1}
     assert not state.derived
+
+
+def test_bytes_that_are_no_row_are_named_and_not_taken() -> None:
+    state = State()
+    for key in (RowKey(Kept.ACCOUNT, 7), RowKey(Kept.STREAM, 1, 2), SHARD):
+        with pytest.raises(BadRow, match="cannot be read"):
+            state.install(key, b"\x93\xc1\xff")
+    assert list(state.known_rows()) == []

@@ -174,13 +174,13 @@ def test_a_row_comes_back_as_it_was_written_in_the_same_order_and_bytes(kind: An
 @named((*ROWS, Entry, *get_args(Note)))
 @given(data=st.binary(max_size=120))
 def test_random_bytes_are_a_row_or_a_decode_error_and_nothing_else(kind: Any, data: bytes) -> None:
-    with suppress(msgspec.DecodeError):
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
         msgspec.msgpack.decode(data, type=kind)
 
 
 @given(st.binary(max_size=120))
 def test_random_bytes_are_an_entry_or_a_decode_error_and_nothing_else(data: bytes) -> None:
-    with suppress(msgspec.DecodeError):
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
         decode_entry(data)
 
 

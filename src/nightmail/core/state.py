@@ -10,7 +10,7 @@ is here, or known to be absent (None); any other is a KeyError.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -40,6 +40,7 @@ from .gaps import gap_at
 
 K = TypeVar("K")
 R = TypeVar("R")
+T = TypeVar("T")
 
 Entries: TypeAlias = dict[int, Entry]
 """Sequence number → entry, of one queue."""
@@ -52,11 +53,16 @@ NOTHING: tuple[Need, ...] = ()
 
 SHARD = RowKey(Kept.SHARD, 0)
 
+decode_shard = msgspec.msgpack.Decoder(Shard).decode
 decode_entry = msgspec.msgpack.Decoder(Entry).decode
 
 encode_row = msgspec.msgpack.Encoder().encode
 """A dict keeps the order in which it grew, so that order follows from the log, too, and survives
 a load. A set would not: rows have none."""
+
+
+class BadRow(ValueError):
+    """Bytes that are no row of the kind they were stored as."""
 
 
 class Table(dict[K, R | None], Generic[K, R]):
@@ -145,16 +151,16 @@ class State:
     def install(self, key: RowKey, data: bytes | None) -> None:
         """Put a row where the fold can see it. What is here already is newer, and stays."""
         if key.kind is Kept.SHARD:
-            self.shard = msgspec.msgpack.decode(data, type=Shard) if data else Shard()
+            self.shard = _decoded(decode_shard, key, data) or Shard()
             return
         if key.kind is Kept.STREAM:
             if (key.a, key.b) not in self.streams:
-                self.streams[key.a, key.b] = self.streams.decode(data) if data is not None else None
+                self.streams[key.a, key.b] = _decoded(self.streams.decode, key, data)
             return
         table = self.by_number[key.kind]
         if key.a in table:
             return
-        table[key.a] = row = table.decode(data) if data is not None else None
+        table[key.a] = row = _decoded(table.decode, key, data)
         if isinstance(row, Mailbox):
             for lane, queue in enumerate(row.lanes):
                 if queue.waiting:
@@ -169,7 +175,9 @@ class State:
         entries = self.entries.setdefault(number, {})
         for seq, data in stored:
             if seq > queue.acked and seq not in entries and gap_at(queue.gaps, seq) is None:
-                entries[seq] = decode_entry(data)
+                entry = _decoded(decode_entry, (number, seq), data)
+                assert entry is not None
+                entries[seq] = entry
 
     def devices_noted(self) -> frozenset[int]:
         """Every device that the notes since `forget_changes` speak of."""
@@ -212,6 +220,15 @@ class State:
 
     def count_changed(self) -> int:
         return len(self.streams.changed) + sum(len(table.changed) for table in self.by_number.values())
+
+
+def _decoded(decode: Callable[[bytes], T], key: object, data: bytes | None) -> T | None:
+    if data is None:
+        return None
+    try:
+        return decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadRow(f"{key} is stored, but cannot be read") from error
 
 
 def missing_row(table: Table[int, R], kind: Kept, number: int, missing: list[Need]) -> bool:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from nightmail.model.ids import MessageId
 from nightmail.model.notes import Dropped, Looked, Note, Placed, Taken
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.words import Reason, State
 
 decode_notes = msgspec.msgpack.Decoder(list[Note]).decode
 
@@ -27,13 +27,13 @@ class Event(Struct, frozen=True):
     """accepted, copied, blocked, `queued:{seq}`, delivered, read, `failed:{reason}`, or deleted (from the server)."""
 
 
-class Place(Struct, frozen=True):
-    """Where one device's entry of a message was filed."""
+class Place(Struct):
+    """Where one device's entry of a message, or of a re-seal of it, was filed, and what became of it there."""
 
+    placed: Placed
     device: int
-    lane: Lane
     seq: int
-    copy: bool
+    state: State = State.SENT
 
 
 class Trace(Struct):
@@ -58,51 +58,57 @@ def placements(message_id: str, blocks: Iterable[bytes]) -> Iterator[Placed]:
                 yield note
 
 
+BEST_LAST = (State.FAILED, State.SENT, State.DELIVERED, State.READ)
+"""A message that failed on a device and was sealed again for it is still on its way."""
+
+
 def trace(message_id: str, placed: Iterable[Placed], blocks: Iterable[bytes]) -> Trace:
     """Follow the placements through the notes of the devices they went to."""
     found = Trace(message_id, [], {})
-    places: list[tuple[Placed, Place]] = []
+    places: list[Place] = []
     for note in placed:
         found.events.append(Event(note.at, 0, "blocked" if note.blocked else "copied" if note.copy else "accepted"))
         for device, seq in note.places:
+            place = Place(note, device, seq)
+            places.append(place)
             if seq:
-                places.append((note, Place(device, note.lane, seq, note.copy)))
                 found.events.append(Event(note.at, device, f"queued:{seq}"))
-                found.states.setdefault(device, State.SENT)
             else:
-                _fail(found, note.at, device, Reason.MAILBOX_FULL)
+                _fail(found, place, note.at, Reason.MAILBOX_FULL)
     for block in blocks:
         for note in decode_notes(block):
-            _follow(found, places, note)
+            for place in places:
+                _follow(found, place, note)
+    for place in places:
+        states = (place.state, found.states.get(place.device, place.state))
+        found.states[place.device] = max(states, key=BEST_LAST.index)
     found.events.sort(key=lambda event: event.at)
     return found
 
 
-def _follow(found: Trace, places: list[tuple[Placed, Place]], note: Note) -> None:
-    for placed, place in places:
-        here = (place.device, place.lane)
-        match note:
-            case Taken() if (note.device, note.lane) == here and note.low <= place.seq <= note.high:
-                if place.seq in note.unreadable:
-                    _fail(found, note.at, place.device, Reason.UNDECRYPTABLE)
-                else:
-                    _reach(found, note.at, place.device, State.DELIVERED)
-                found.events.append(Event(note.at, place.device, "deleted"))
-            case Dropped() if (note.device, note.lane) == here and note.seq == place.seq:
-                _fail(found, note.at, place.device, note.reason)
-                found.events.append(Event(note.at, place.device, "deleted"))
-            case Looked() if (note.device, note.by, note.lane) == (place.device, placed.by, placed.lane):
-                if note.low <= placed.n <= note.high:
-                    _reach(found, note.at, place.device, State.READ)
-            case _:
-                pass
+def _follow(found: Trace, place: Place, note: Note) -> None:
+    placed, here = place.placed, (place.device, place.placed.lane)
+    match note:
+        case Taken() if (note.device, note.lane) == here and note.low <= place.seq <= note.high:
+            if place.seq in note.unreadable:
+                _fail(found, place, note.at, Reason.UNDECRYPTABLE)
+            else:
+                _reach(found, place, note.at, State.DELIVERED)
+            found.events.append(Event(note.at, place.device, "deleted"))
+        case Dropped() if (note.device, note.lane) == here and note.seq == place.seq:
+            _fail(found, place, note.at, note.reason)
+            found.events.append(Event(note.at, place.device, "deleted"))
+        case Looked() if (note.device, note.lane, note.by) == (*here, placed.by) and note.low <= placed.n <= note.high:
+            _reach(found, place, note.at, State.READ)
+        case _:
+            pass
 
 
-def _reach(found: Trace, at: int, device: int, state: State) -> None:
-    found.events.append(Event(at, device, state.name.lower()))
-    found.states[device] = max(found.states.get(device, State.SENT), state)
+def _reach(found: Trace, place: Place, at: int, state: State) -> None:
+    found.events.append(Event(at, place.device, state.name.lower()))
+    place.state = max(place.state, state)
 
 
-def _fail(found: Trace, at: int, device: int, reason: Reason) -> None:
-    found.events.append(Event(at, device, f"failed:{reason.name.lower()}"))
-    found.states[device] = State.FAILED
+def _fail(found: Trace, place: Place, at: int, reason: Reason) -> None:
+    found.events.append(Event(at, place.device, f"failed:{reason.name.lower()}"))
+    place.state = State.FAILED

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from .ids import MESSAGE_ID_CHARS, MessageId
+from .ids import ACCOUNT_BITS, DEVICE_BITS, MESSAGE_ID_CHARS, MessageId
 from .limits import FoldLimits, FormLimits
 from .records import (
     Acked,
@@ -29,7 +29,8 @@ from .records import (
 )
 from .refusals import Malformed
 
-ID_MAX = (1 << 61) - 1
+ACCOUNT_MAX = (1 << ACCOUNT_BITS) - 1
+DEVICE_MAX = (1 << ACCOUNT_BITS + DEVICE_BITS) - 1
 NUMBER_MAX = (1 << 53) - 1
 """Numbers, sequences and stamps: what every language can count to."""
 TAG_BYTES = 16
@@ -52,10 +53,10 @@ class Form:
             Registered: self._joined,
             Linked: self._joined,
             Listed: self._listed,
-            Unlinked: lambda _, body: _out_of(body.device, 1, ID_MAX, "device"),
-            Closed: lambda _, body: _out_of(body.account, 1, ID_MAX, "account"),
-            Blocked: lambda _, body: _out_of(body.peer, 1, ID_MAX, "peer"),
-            ReceiptsSet: lambda _, body: _out_of(body.account, 1, ID_MAX, "account"),
+            Unlinked: lambda _, body: _out_of(body.device, 1, DEVICE_MAX, "device"),
+            Closed: lambda _, body: _out_of(body.account, 1, ACCOUNT_MAX, "account"),
+            Blocked: lambda _, body: _out_of(body.peer, 1, ACCOUNT_MAX, "peer"),
+            ReceiptsSet: lambda _, body: _out_of(body.account, 1, ACCOUNT_MAX, "account"),
         }
 
     def check(self, by: int, body: AnyBody) -> Malformed | None:
@@ -85,7 +86,7 @@ class Form:
     def _numbered(self, by: int, body: Sent | Voided) -> Complaint:
         window = self._fold.ring_acks
         return (
-            _out_of(body.to, 1, ID_MAX, "to")
+            _out_of(body.to, 1, ACCOUNT_MAX, "to")
             or _out_of(body.n, 1, NUMBER_MAX, "n")
             or _out_of(body.floor, max(1, body.n - window + 1), body.n, "floor")
             or _id_of(by, body.id)
@@ -99,7 +100,7 @@ class Form:
         for envelope in envelopes:
             if len(envelope.ciphertext) > self._form.body_bytes:
                 return f"a body of more than {self._form.body_bytes} bytes"
-            if wrong := _out_of(envelope.device, 1, ID_MAX, "device") or _out_of(
+            if wrong := _out_of(envelope.device, 1, DEVICE_MAX, "device") or _out_of(
                 envelope.registration, 0, NUMBER_MAX, "registration"
             ):
                 return wrong
@@ -116,9 +117,9 @@ class Form:
         if len(read.spans) > self._form.spans:
             return f"more than {self._form.spans} spans"
         for span in read.spans:
-            if wrong := _out_of(span.by, 1, ID_MAX, "by") or _out_of(span.high, span.low, NUMBER_MAX, "high"):
+            if wrong := _out_of(span.by, 1, DEVICE_MAX, "by") or _out_of(span.high, span.low, NUMBER_MAX, "high"):
                 return wrong
-        return _out_of(read.peer, 1, ID_MAX, "peer")
+        return _out_of(read.peer, 1, ACCOUNT_MAX, "peer")
 
     # --- accounts -------------------------------------------------------------------------------
 
@@ -129,14 +130,16 @@ class Form:
             return f"token is not a digest of {TOKEN_BYTES} bytes"
         if len(new.label) > self._form.label_chars:
             return f"a label has at most {self._form.label_chars} characters"
-        return _out_of(new.account, 1, ID_MAX, "account") or _out_of(new.registration, 0, NUMBER_MAX, "registration")
+        return _out_of(new.account, 1, ACCOUNT_MAX, "account") or _out_of(
+            new.registration, 0, NUMBER_MAX, "registration"
+        )
 
     def _listed(self, _: int, new: Listed) -> Complaint:
         if len(new.devices) > self._form.envelopes or len(set(new.devices)) < len(new.devices):
             return f"more than {self._form.envelopes} devices, or one twice"
         if len(new.signed) > self._form.list_bytes:
             return f"a list of more than {self._form.list_bytes} bytes"
-        return _out_of(new.account, 1, ID_MAX, "account") or _out_of(new.version, 1, NUMBER_MAX, "version")
+        return _out_of(new.account, 1, ACCOUNT_MAX, "account") or _out_of(new.version, 1, NUMBER_MAX, "version")
 
 
 def _out_of(number: int, low: int, high: int, name: str) -> Complaint:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from nightmail.engine.filelog.files import Files
 from nightmail.engine.filelog.recovery import Taking, close_quietly, create_segment, recover, remove_segments
 from nightmail.engine.filelog.replay import Piece, begins_late, replay
-from nightmail.engine.filelog.segment import SECTOR, SegmentHead, encode_batch, length_of, span_of
+from nightmail.engine.filelog.segment import SECTOR, SegmentHead, encode_batch, length_of, name_of, span_of
 from nightmail.engine.ports import Post, Stored, Unwritable
 from nightmail.engine.writer import Execute
 
@@ -199,11 +199,12 @@ class FileLog:
 
     def _begin(self, fresh: bool) -> None:
         """No segment can take a batch: make the first one before anything is promised."""
+        head = self._new_head()
         try:
-            self._spare = create_segment(self._files, self._new_head())
+            self._spare = create_segment(self._files, head)
         except OSError as error:
             if fresh:
-                raise Unwritable(f"the log cannot be begun: {error}") from error
+                raise Unwritable(f"{name_of(head.number)} cannot be made: {error}") from error
             self._tight = True
         else:
             self._keep(self._spare)
@@ -285,9 +286,8 @@ class FileLog:
     def replay(self, after: int) -> Iterator[Stored]:
         if after >= self._last:
             return iter(())
-        begin = self._pieces[0].start
-        if begin > after + 1:
-            raise begins_late(begin, after)
+        if self._pieces[0].start > after + 1:
+            raise begins_late(self._pieces[0], after)
         return replay(self._files, self._identity, list(self._pieces), after, self._last)
 
     def close(self) -> None:

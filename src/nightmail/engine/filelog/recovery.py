@@ -67,6 +67,8 @@ class _Verdict:
     """Where the tail can take its next batch, if it can."""
     unused: SegmentHead | None = None
     """The newest segment in which nothing was written but its header."""
+    unread: int | None = None
+    """The oldest segment looked at that could not be read, or in which nothing counts."""
 
 
 def recover(files: Files, identity: bytes, after: int, segment_bytes: int) -> Recovered:
@@ -79,7 +81,8 @@ def recover(files: Files, identity: bytes, after: int, segment_bytes: int) -> Re
         for taking in (found.current, found.spare):
             if taking is not None:
                 close_quietly(taking.file)
-        raise Unwritable(f"the log cannot be written: {error}") from error
+        assert verdict.tail is not None
+        raise Unwritable(f"{name_of(verdict.tail.number)} cannot be written: {error}") from error
     return found
 
 
@@ -141,11 +144,13 @@ def _judge(files: Files, identity: bytes, after: int) -> _Verdict:
                 _judge_end(verdict, file, head)
             elif (start := _start(file, head, before=found.pieces[0].start)) is not None:
                 found.pieces.insert(0, Piece(number, start))
+            else:
+                verdict.unread = number
         if found.pieces and found.pieces[0].start <= after + 1:
             # Older ones hold nothing that is needed. Some may be files that were removed and
             # came back with a power cut, in any order: they are not even looked at.
             break
-    _check_reach(found, after)
+    _check_reach(found, after, verdict.unread)
     return verdict
 
 
@@ -182,15 +187,14 @@ def _start(file: File, head: SegmentHead, before: int) -> int | None:
     return batch.stored.first if batch is not None and batch.stored.first < before else None
 
 
-def _check_reach(found: Recovered, after: int) -> None:
+def _check_reach(found: Recovered, after: int, unread: int | None) -> None:
     if not found.pieces and found.numbers and found.numbers[0] != 1:
         # The newest batch is never removed: where none is left, none ever was.
         raise missing(found.numbers[0] - 1)
     if found.last < after:
         raise Damaged(f"the log ends at offset {found.last}, but the checkpoint is at {after}: segments are missing")
     if found.pieces and found.pieces[0].start > after + 1:
-        begin = found.pieces[0].start
-        raise begins_late(begin, after)
+        raise begins_late(found.pieces[0], after, unread)
 
 
 # --- after the verdict ------------------------------------------------------------------------

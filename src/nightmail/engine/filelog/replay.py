@@ -61,5 +61,8 @@ def missing(number: int) -> Damaged:
     return Damaged(f"{name_of(number)} is missing, and all its offsets with it")
 
 
-def begins_late(begin: int, after: int) -> Damaged:
-    return Damaged(f"the log begins at offset {begin}: offsets from {after + 1} to {begin - 1} are missing")
+def begins_late(piece: Piece, after: int, unread: int | None = None) -> Damaged:
+    """`unread`: an older segment in which no offset could be found."""
+    lost = f"offsets from {after + 1} to {piece.start - 1} are missing"
+    where = f", and nothing in {name_of(unread)} can be read" if unread is not None else ""
+    return Damaged(f"{name_of(piece.number)} begins at offset {piece.start}: {lost}{where}")

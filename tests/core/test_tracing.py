@@ -1,0 +1,170 @@
+"""A message's life, told from notes alone."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from nightmail.core.tracing import Event, Trace, author_of, placements, trace
+from nightmail.model.ids import account_id, device_id
+from nightmail.model.notes import Dropped, Looked, Note, Placed, Taken
+from nightmail.model.words import Lane, Reason, State
+
+NORMAL, HIGH = Lane
+ALICE, BOB = account_id("alice"), account_id("bob")
+PHONE, LAPTOP, TABLET, WATCH = device_id(ALICE, 1), device_id(ALICE, 2), device_id(BOB, 1), device_id(BOB, 2)
+ID, RESEAL, OTHER = (f"{PHONE:x}:1700000000000:{n:05d}:abc" for n in (1, 2, 3))
+
+
+def placed(
+    at: int, *places: tuple[int, int], n: int = 1, name: str = ID, of: str | None = None, lane: Lane = NORMAL
+) -> Placed:
+    return Placed(at, PHONE, BOB, lane, n, name, of, False, False, places)
+
+
+def copied(at: int, *places: tuple[int, int]) -> Placed:
+    return Placed(at, PHONE, BOB, NORMAL, 1, ID, None, True, False, places)
+
+
+def life(*notes: Note, message_id: str = ID) -> Trace:
+    """From a delivery log of one line per block."""
+    blocks = [msgspec.msgpack.encode([note]) for note in notes]
+    return trace(message_id, placements(message_id, blocks), blocks)
+
+
+def test_an_ordinary_life_is_told_in_order() -> None:
+    assert life(
+        placed(10, (TABLET, 4)),
+        Taken(20, TABLET, NORMAL, 1, 9, ()),
+        Looked(30, TABLET, PHONE, NORMAL, 1, 3),
+    ) == Trace(
+        ID,
+        [
+            Event(10, 0, "accepted"),
+            Event(10, TABLET, "queued:4"),
+            Event(20, TABLET, "delivered"),
+            Event(20, TABLET, "deleted"),
+            Event(30, TABLET, "read"),
+        ],
+        {TABLET: State.READ},
+    )
+
+
+def test_each_device_has_a_fate_of_its_own() -> None:
+    found = life(placed(10, (TABLET, 4), (WATCH, 7)), Taken(20, WATCH, NORMAL, 7, 7, ()))
+    assert found.states == {TABLET: State.SENT, WATCH: State.DELIVERED}
+
+
+def test_ones_own_copies_are_part_of_it() -> None:
+    found = life(placed(10, (TABLET, 1)), copied(11, (LAPTOP, 5)), Taken(20, LAPTOP, NORMAL, 5, 5, ()))
+    assert found.events == [
+        Event(10, 0, "accepted"),
+        Event(10, TABLET, "queued:1"),
+        Event(11, 0, "copied"),
+        Event(11, LAPTOP, "queued:5"),
+        Event(20, LAPTOP, "delivered"),
+        Event(20, LAPTOP, "deleted"),
+    ]
+    assert found.states == {TABLET: State.SENT, LAPTOP: State.DELIVERED}
+
+
+def test_a_blocked_message_was_accepted_for_its_sender_and_went_nowhere() -> None:
+    blocked = Placed(10, PHONE, BOB, NORMAL, 1, ID, None, False, True, ())
+    assert life(blocked) == Trace(ID, [Event(10, 0, "blocked")], {})
+
+
+def test_an_expired_message_failed() -> None:
+    found = life(placed(10, (TABLET, 4)), Dropped(50, TABLET, NORMAL, 4, Reason.EXPIRED))
+    assert found.events[2:] == [Event(50, TABLET, "failed:expired"), Event(50, TABLET, "deleted")]
+    assert found.states == {TABLET: State.FAILED}
+
+
+def test_a_device_that_was_removed_never_gets_it() -> None:
+    found = life(placed(10, (TABLET, 4)), Dropped(50, TABLET, NORMAL, 4, Reason.DEVICE_REMOVED))
+    assert found.events[2] == Event(50, TABLET, "failed:device_removed")
+
+
+def test_a_full_mailbox_failed_at_once_and_alone() -> None:
+    found = life(placed(10, (TABLET, 0), (WATCH, 1)))
+    assert found.events == [
+        Event(10, 0, "accepted"),
+        Event(10, TABLET, "failed:mailbox_full"),
+        Event(10, WATCH, "queued:1"),
+    ]
+    assert found.states == {TABLET: State.FAILED, WATCH: State.SENT}
+
+
+def test_what_could_not_be_opened_is_failed_and_its_neighbours_are_not() -> None:
+    taken = Taken(20, TABLET, NORMAL, 3, 5, (4,))
+    found = life(placed(10, (TABLET, 4)), taken)
+    assert found.events[2:] == [Event(20, TABLET, "failed:undecryptable"), Event(20, TABLET, "deleted")]
+    assert found.states == {TABLET: State.FAILED}
+    assert life(placed(10, (TABLET, 5)), taken).states == {TABLET: State.DELIVERED}
+
+
+def test_a_reseal_is_part_of_the_life_of_what_it_seals_again() -> None:
+    found = life(
+        placed(10, (TABLET, 4)),
+        Taken(20, TABLET, NORMAL, 4, 4, (4,)),
+        placed(30, (TABLET, 5), n=2, name=RESEAL, of=ID),
+        Taken(40, TABLET, NORMAL, 5, 5, ()),
+    )
+    assert [(event.at, event.what) for event in found.events] == [
+        (10, "accepted"),
+        (10, "queued:4"),
+        (20, "failed:undecryptable"),
+        (20, "deleted"),
+        (30, "accepted"),
+        (30, "queued:5"),
+        (40, "delivered"),
+        (40, "deleted"),
+    ]
+
+
+def test_a_reseal_that_arrives_makes_good_what_failed_before_it() -> None:
+    unreadable, full = Taken(20, TABLET, NORMAL, 4, 4, (4,)), placed(10, (TABLET, 0))
+    again = placed(30, (TABLET, 5), n=2, name=RESEAL, of=ID)
+    arrived = Taken(40, TABLET, NORMAL, 5, 5, ())
+    assert life(placed(10, (TABLET, 4)), unreadable, again).states == {TABLET: State.SENT}
+    assert life(placed(10, (TABLET, 4)), unreadable, again, arrived).states == {TABLET: State.DELIVERED}
+    assert life(full, again, arrived, Looked(50, TABLET, PHONE, NORMAL, 2, 2)).states == {TABLET: State.READ}
+
+
+def test_asked_for_the_reseal_itself_only_that_is_told() -> None:
+    notes = placed(10, (TABLET, 4)), placed(30, (TABLET, 5), n=2, name=RESEAL, of=ID)
+    assert life(*notes, message_id=RESEAL).events == [Event(30, 0, "accepted"), Event(30, TABLET, "queued:5")]
+
+
+def test_what_happened_to_others_is_not_told() -> None:
+    found = life(
+        placed(10, (TABLET, 4)),
+        placed(11, (TABLET, 5), n=3, name=OTHER),
+        Taken(20, TABLET, HIGH, 1, 9, ()),  # another lane
+        Taken(20, WATCH, NORMAL, 1, 9, ()),  # another device
+        Taken(20, TABLET, NORMAL, 1, 3, ()),  # not as far as this
+        Dropped(20, TABLET, NORMAL, 5, Reason.EXPIRED),  # another entry
+        Looked(20, TABLET, LAPTOP, NORMAL, 1, 9),  # another author
+        Looked(20, TABLET, PHONE, HIGH, 1, 9),  # another lane
+        Looked(20, TABLET, PHONE, NORMAL, 2, 9),  # other numbers
+    )
+    assert found == Trace(ID, [Event(10, 0, "accepted"), Event(10, TABLET, "queued:4")], {TABLET: State.SENT})
+
+
+def test_being_read_is_not_undone_by_a_delivery_that_is_noted_later() -> None:
+    found = life(placed(10, (TABLET, 4)), Looked(20, TABLET, PHONE, NORMAL, 1, 1), Taken(21, TABLET, NORMAL, 4, 4, ()))
+    assert found.states == {TABLET: State.READ}
+
+
+def test_an_id_that_nobody_knows_has_no_life() -> None:
+    assert life(placed(10, (TABLET, 4)), message_id=OTHER) == Trace(OTHER, [], {})
+    assert life() == Trace(ID, [], {})
+
+
+@pytest.mark.parametrize("text", ["", "hello", "1:2:3", f"{ID} ", ID.upper() + "!", "zz:1:1:a"])
+def test_what_is_no_id_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not a message id: want device:milliseconds:sequence:random"):
+        author_of(text)
+
+
+def test_the_author_is_in_the_id() -> None:
+    assert author_of(ID) == PHONE

@@ -1,0 +1,455 @@
+"""The loop: only what is durable is folded, and what the world does decides nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from nightmail.core.state import FOLD, State, encode_row
+from nightmail.core.step import FOLDS
+from nightmail.engine.loop import FORGET_MS, TRIM_MS, TRIM_TIGHT_MS, LoopLimits
+from nightmail.engine.memory import MemoryLog
+from nightmail.engine.ports import Checkpoint, Overtaken, Saving, Stored
+from nightmail.engine.saver import SaverLimits
+from nightmail.model.answers import Accepted, Done, Joined
+from nightmail.model.effects import Answer, Changed, Grew
+from nightmail.model.ids import SERVER
+from nightmail.model.limits import DAY_MS
+from nightmail.model.records import Acked, ChangesAcked, FoldRaised, Record, Ticked, decode_record, encode_record
+from nightmail.model.refusals import DiskFull, Overloaded, Unavailable
+from nightmail.model.rows import Kept, RowKey, Shard
+from nightmail.model.words import Lane
+from tests.engine.rig import BOB, PHONE, START, TABLET, HeldLog, HeldRows, Rig, a_message, a_person, restarted, started
+
+NORMAL = Lane.NORMAL
+SELDOM = LoopLimits(saver=SaverLimits(checkpoint_ms=10**9))
+"""No checkpoint is taken unless a test asks for one."""
+
+
+def accepted(n: int, at: int = START, text: str = "hello") -> Accepted:
+    message = a_message(n, text=text)
+    return Accepted(message.id, message.tag, at, 1)
+
+
+# --- appending and folding --------------------------------------------------------------------
+
+
+def test_what_is_submitted_is_durable_then_folded_then_answered() -> None:
+    rig = started()
+    via = rig.say(PHONE, a_message())
+    assert rig.effects == [Grew(TABLET, NORMAL), Answer(via, accepted(1))]
+    assert [decode_record(data) for _, batch in rig.log.batches for data in batch] == [Record(PHONE, via, a_message())]
+    assert (rig.texts(), rig.loop.idle) == (["hello"], True)
+
+
+def test_nothing_is_folded_before_it_is_durable() -> None:
+    rig = started()
+    rig.log.holds = True
+    before = rig.everything()
+    via = rig.say(PHONE, a_message())
+    assert (rig.effects, rig.everything(), rig.loop.state.offset) == ([], before, 2)
+    assert not rig.loop.idle
+    rig.log.succeed()
+    assert rig.answers(via) == [accepted(1)]
+
+
+def test_the_next_batch_is_on_its_way_before_the_last_one_is_folded() -> None:
+    rig = started()
+    rig.log.holds, under_way = True, list[int]()
+    first, second, third = (rig.say(PHONE, a_message(n)) for n in (1, 2, 3))
+    assert len(rig.log.batches) == 1
+    rig.meanwhile = lambda: under_way.append(len(rig.log.held[1]) if rig.log.held else 0)
+    rig.log.succeed()
+    assert (under_way, rig.answers(first), rig.answers(second)) == ([2], [accepted(1)], [])
+    rig.log.succeed()
+    assert (under_way, rig.answers(second), rig.answers(third)) == (
+        [2, 0],
+        [accepted(2, START + 1)],
+        [accepted(3, START + 2)],
+    )
+
+
+def test_what_arrives_during_one_append_is_the_next_batch() -> None:
+    rig = started()
+    rig.log.holds = True
+    for n in range(1, 6):
+        rig.say(PHONE, a_message(n))
+    rig.log.succeed()
+    assert [len(batch) for _, batch in rig.log.batches] == [1, 4]
+
+
+def test_a_batch_holds_no_more_records_than_its_limit() -> None:
+    rig = started(LoopLimits(batch_records=3))
+    for n in range(1, 9):
+        rig.submit(PHONE, a_message(n))
+    rig.loop.flush()
+    assert [len(batch) for _, batch in rig.log.batches] == [3, 3, 2]
+    assert rig.texts() == ["hello"] * 8
+
+
+def test_a_batch_holds_no_more_bytes_than_the_limit_of_the_loop_or_of_the_log() -> None:
+    size = len(encode_record(Record(PHONE, 1, a_message()))) + 4
+    for limits, log_max in ((LoopLimits(batch_bytes=2 * size), 1 << 40), (LoopLimits(), 2 * size)):
+        rig = started(limits)
+        rig.log.batch_bytes_max = log_max
+        for n in range(1, 6):
+            rig.submit(PHONE, a_message(n))
+        rig.loop.flush()
+        assert [len(batch) for _, batch in rig.log.batches] == [2, 2, 1]
+
+
+def test_a_record_larger_than_the_limit_goes_alone() -> None:
+    rig = started(LoopLimits(batch_bytes=500))
+    for n, text in enumerate(("short", "long" * 500, "short"), 1):
+        rig.submit(PHONE, a_message(n, text=text))
+    rig.loop.flush()
+    assert [len(batch) for _, batch in rig.log.batches] == [1, 1, 1]
+
+
+def test_a_batch_is_stamped_when_it_leaves_and_time_never_runs_backward() -> None:
+    rig = started()
+    rig.clock = START + 500
+    rig.say(PHONE, a_message(1))
+    rig.clock = START - 9_000
+    rig.say(PHONE, a_message(2))
+    assert [at for at, _ in rig.log.batches] == [START + 500, START + 500]
+
+
+def test_bytes_that_came_over_the_wire_are_logged_as_they_are() -> None:
+    rig = started()
+    record = Record(PHONE, 9, a_message())
+    data = encode_record(record)
+    rig.loop.submit(record, data)
+    rig.loop.flush()
+    assert rig.log.batches[0][1][0] is data
+
+
+# --- appends that fail ------------------------------------------------------------------------
+
+
+def test_a_failed_append_makes_its_batch_and_all_waiting_ones_unavailable() -> None:
+    rig = started()
+    rig.log.holds = True
+    vias = [rig.say(PHONE, a_message(n)) for n in (1, 2, 3)]
+    silent = Record(TABLET, 0, Acked(NORMAL, 0))
+    rig.loop.submit(silent)
+    rig.log.fail()
+    assert rig.effects == [Answer(via, Unavailable()) for via in vias]
+    assert (rig.log.held, rig.loop.idle, rig.texts()) == (None, True, [])
+
+
+def test_what_failed_is_taken_once_when_it_is_tried_again() -> None:
+    rig = started()
+    rig.log.holds = True
+    lost = [rig.say(PHONE, a_message(n)) for n in (1, 2)]
+    rig.log.fail()
+    rig.log.holds = False
+    again = [rig.say(PHONE, a_message(n)) for n in (1, 2)]
+    assert [rig.answers(via) for via in lost] == [[Unavailable()], [Unavailable()]]
+    assert [rig.answers(via) for via in again] == [[accepted(1)], [accepted(2, START + 1)]]
+    assert rig.texts() == ["hello", "hello"]
+
+
+def test_what_failed_and_was_kept_all_the_same_is_taken_once_after_a_restart() -> None:
+    rig = started()
+    rig.log.holds = True
+    rig.say(PHONE, a_message(1))
+    rig.log.fail(kept=True)
+    rig.log.holds = False
+    rig = restarted(rig)
+    assert (rig.effects, rig.texts()) == ([], ["hello"])
+    assert rig.answers(rig.say(PHONE, a_message(1))) == [accepted(1)]
+    assert rig.texts() == ["hello"]
+
+
+# --- refusals of the moment -------------------------------------------------------------------
+
+
+def test_a_full_disk_refuses_sends_and_takes_acknowledgements() -> None:
+    rig = started(SELDOM)
+    rig.say(PHONE, a_message(1))
+    rig.log.tight = True
+    sent, joined = rig.say(PHONE, a_message(2)), rig.say(SERVER, a_person("carol"))
+    acked, heard = rig.say(TABLET, Acked(NORMAL, 1)), rig.say(PHONE, ChangesAcked(1))
+    assert (rig.answers(sent), rig.answers(joined)) == ([DiskFull()], [DiskFull()])
+    assert (rig.answers(acked), rig.answers(heard), rig.texts()) == ([Done()], [], [])
+    rig.log.tight = False
+    assert rig.answers(rig.say(PHONE, a_message(2))) == [accepted(2, START + 1)]
+
+
+def test_too_much_unsaved_refuses_sends_and_takes_acknowledgements() -> None:
+    rig = started(LoopLimits(unsaved_rows=8, saver=SaverLimits(checkpoint_ms=100)))
+    rig.rows.holds_saves = True
+    rig.wait(100)
+    assert len(rig.rows.saves) == 1
+    said: list[object] = []
+    for n in range(1, 6):
+        said += rig.answers(rig.say(PHONE, a_message(n)))
+    assert said[-1] == Overloaded()
+    taken = sum(isinstance(answer, Accepted) for answer in said)
+    assert rig.answers(rig.say(TABLET, Acked(NORMAL, taken))) == [Done()]
+    rig.rows.holds_saves = False
+    rig.rows.answer_save()
+    rig.wait(100)
+    assert isinstance(rig.answers(rig.say(PHONE, a_message(taken + 1)))[0], Accepted)
+
+
+def test_before_it_is_ready_everything_is_unavailable() -> None:
+    rig = Rig()
+    assert not rig.loop.ready
+    assert rig.answers(rig.say(PHONE, a_message())) == [Unavailable()]
+    assert rig.answers(rig.say(TABLET, Acked(NORMAL, 1))) == [Unavailable()]
+    assert rig.log.batches == []
+
+
+def test_whoever_wants_no_answer_gets_none() -> None:
+    rig = Rig()
+    rig.loop.submit(Record(PHONE, 0, a_message()))
+    assert rig.effects == []
+
+
+def test_a_retry_is_answered_from_memory_and_not_logged_again() -> None:
+    rig = started()
+    rig.say(PHONE, a_message())
+    rig.log.batches.clear()
+    rig.log.tight = True  # Not even then: it costs nothing.
+    via = rig.say(PHONE, a_message())
+    assert (rig.answers(via), rig.log.batches, rig.texts()) == ([accepted(1)], [], ["hello"])
+
+
+def test_a_retry_of_what_is_not_durable_yet_waits_for_it() -> None:
+    rig = started()
+    rig.log.holds = True
+    first, again = rig.say(PHONE, a_message()), rig.say(PHONE, a_message())
+    assert rig.effects == []
+    rig.log.succeed()
+    rig.log.succeed()
+    assert (rig.answers(first), rig.answers(again), rig.texts()) == ([accepted(1)], [accepted(1)], ["hello"])
+
+
+# --- time -------------------------------------------------------------------------------------
+
+
+def test_time_is_logged_only_when_something_is_due() -> None:
+    rig = started()
+    for _ in range(5):
+        rig.wait(1_000)
+    assert rig.log.batches == []
+    rig.say(PHONE, a_message(life_ms=2_000))
+    rig.log.batches.clear()
+    rig.wait(1_999)
+    assert rig.log.batches == []
+    rig.wait(1)
+    assert [[decode_record(data).body for data in batch] for _, batch in rig.log.batches] == [[Ticked()]]
+    assert (rig.texts(), rig.effects[-1]) == (["gap"], Changed(PHONE))
+    rig.wait(1_000)
+    assert len(rig.log.batches) == 1
+
+
+def test_one_tick_is_under_way_at_a_time() -> None:
+    rig = started()
+    rig.say(PHONE, a_message(life_ms=1_000))
+    rig.log.batches.clear()
+    rig.log.holds = True
+    for _ in range(3):
+        rig.wait(1_000)
+    rig.log.fail()
+    rig.wait(1)
+    rig.wait(1)
+    rig.log.succeed()
+    assert [len(batch) for _, batch in rig.log.batches] == [1, 1]
+    assert (rig.log.held, rig.texts()) == (None, ["gap"])
+
+
+def test_a_checkpoint_is_taken_when_it_is_time_and_only_if_something_happened() -> None:
+    rig = started()
+    rig.wait(1_000)
+    assert [checkpoint.upto for checkpoint in rig.saved] == [2]
+    rig.wait(5_000)
+    assert [checkpoint.upto for checkpoint in rig.saved] == [2]
+    rig.say(PHONE, a_message())
+    rig.wait(1)
+    assert ([checkpoint.upto for checkpoint in rig.saved], rig.rows.pointer) == ([2, 3], 3)
+
+
+def test_a_checkpoint_is_taken_at_once_when_asked() -> None:
+    rig = started(SELDOM)
+    rig.loop.save()
+    assert rig.saved == []
+    rig.loop.save(at_once=True)
+    assert [checkpoint.upto for checkpoint in rig.saved] == [2]
+    rig.loop.save(at_once=True)
+    assert len(rig.saved) == 1
+
+
+def test_the_log_is_trimmed_after_each_checkpoint_and_ages_when_nothing_happens() -> None:
+    rig = started()
+    rig.wait(1_000)
+    assert rig.log.trims == [(2, START + 1_000)]
+    rig.wait(TRIM_MS - 1)
+    assert len(rig.log.trims) == 1
+    rig.wait(1)
+    assert rig.log.trims[1:] == [(2, START + 1_000 + TRIM_MS)]
+
+
+def test_the_log_is_trimmed_no_further_than_what_is_saved() -> None:
+    rig = started()
+    rig.rows.holds_saves = True
+    rig.wait(1_000)
+    rig.wait(TRIM_MS)
+    assert {upto for upto, _ in rig.log.trims} == {0}
+
+
+def test_while_space_is_tight_it_is_looked_for_more_often() -> None:
+    rig = started()
+    rig.wait(1_000)
+    rig.log.tight = True
+    rig.wait(TRIM_TIGHT_MS - 1)
+    assert len(rig.log.trims) == 1
+    rig.wait(1)
+    rig.wait(TRIM_TIGHT_MS)
+    assert len(rig.log.trims) == 3
+
+
+def test_the_delivery_log_forgets_every_hour() -> None:
+    rig = started(LoopLimits(notes_ms=DAY_MS))
+    rig.wait(1)
+    assert rig.rows.forgotten == []
+    rig.wait(FORGET_MS)
+    rig.wait(FORGET_MS - 1)
+    assert rig.rows.forgotten == [START + 1 + FORGET_MS - DAY_MS]
+    rig.wait(1)
+    assert len(rig.rows.forgotten) == 2
+
+
+# --- recovery ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_a_restart_has_everything_and_announces_nothing(saved: bool) -> None:
+    rig = started(SELDOM)
+    for n in (1, 2, 3):
+        rig.say(PHONE, a_message(n))
+        if saved and n == 2:
+            rig.loop.save(at_once=True)
+    again = restarted(rig)
+    assert (again.loop.ready, again.effects, again.texts()) == (True, [], ["hello"] * 3)
+    assert again.everything() == rig.everything()
+    via = again.say(PHONE, a_message(4))
+    assert again.answers(via) == [accepted(4, START + 3)]
+
+
+def test_a_restart_may_announce_what_others_might_not_have_heard() -> None:
+    rig = started(SELDOM)
+    first, second = rig.say(PHONE, a_message(1)), rig.say(PHONE, a_message(2))
+    heard = [effect for effect in rig.effects if effect != Answer(first, accepted(1))][1:]
+    again = restarted(rig, announce_after=3)
+    assert again.effects == heard == [Grew(TABLET, NORMAL), Answer(second, accepted(2, START + 1))]
+    everything = restarted(rig, announce_after=0)
+    assert everything.effects[2:] == rig.effects
+    assert [type(effect.said) for effect in everything.effects[:2] if isinstance(effect, Answer)] == [Joined, Joined]
+
+
+def test_a_checkpoint_of_a_newer_fold_stops_it_and_nothing_is_taken() -> None:
+    rows = HeldRows()
+    rows.save(Checkpoint(0, 0, rows=[Saving(RowKey(Kept.SHARD, 0), 0, encode_row(Shard(fold=FOLD + 1)))]), print)
+    rig = Rig(rows=rows)
+    rig.loop.recover()
+    assert rig.loop.stopped is not None
+    assert (rig.loop.stopped.version, rig.loop.stopped.newest) == (FOLD + 1, FOLD)
+    assert rig.answers(rig.say(PHONE, a_message())) == [Unavailable()]
+    rig.wait(10_000)
+    assert (rig.log.batches, len(rig.rows.given), rig.loop.ready) == ([], 1, False)
+
+
+def test_a_record_of_a_newer_fold_stops_it_before_anything_behind_it() -> None:
+    rig = started(SELDOM)
+    rig.say(PHONE, a_message(1))
+    rig.submit(SERVER, FoldRaised(FOLD + 1))
+    behind = rig.submit(PHONE, a_message(2))
+    rig.loop.flush()
+    assert rig.loop.stopped is not None
+    assert (rig.loop.ready, rig.loop.caught_up, rig.answers(behind)) == (False, False, [])
+    assert rig.answers(rig.say(PHONE, a_message(3))) == [Unavailable()]
+    rig.loop.save(at_once=True)
+    assert rig.saved == []
+    assert (restarted(rig).loop.ready, rig.poisoned) == (False, [])
+
+
+def test_a_program_that_knows_the_fold_goes_on_where_an_older_one_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = started(SELDOM)
+    rig.submit(SERVER, FoldRaised(FOLD + 1))
+    rig.say(PHONE, a_message(1))
+    assert rig.loop.stopped
+    monkeypatch.setitem(FOLDS, FOLD + 1, FOLDS[FOLD])
+    newer = Rig(rig.log, rig.rows, new_state=lambda: State(newest_fold=FOLD + 1))
+    newer.loop.recover()
+    assert (newer.loop.ready, newer.loop.state.shard.fold, newer.texts()) == (True, FOLD + 1, ["hello"])
+
+
+# --- a log that others append to, too ---------------------------------------------------------
+
+
+def a_batch(first: int, *numbers: int, at: int = START) -> Stored:
+    return Stored(first, at, [encode_record(Record(PHONE, 0, a_message(n))) for n in numbers])
+
+
+def test_only_the_next_batch_is_taken_from_whoever_follows_the_log() -> None:
+    rig = started()
+    assert rig.loop.next_offset == 3
+    rig.loop.feed(a_batch(4, 2))  # too early
+    rig.loop.feed(a_batch(3, 1, 2))
+    rig.loop.feed(a_batch(3, 1, 2))  # again
+    assert (rig.loop.next_offset, rig.texts()) == (5, ["hello"] * 2)
+    rig.loop.feed(a_batch(4, 2, 3))  # partly known
+    assert (rig.loop.next_offset, rig.texts()) == (6, ["hello"] * 3)
+
+
+def test_one_that_fell_behind_starts_again_from_the_newer_checkpoint() -> None:
+    rig = started(SELDOM)
+    for n in (1, 2, 3):
+        rig.say(PHONE, a_message(n))
+    rig.loop.save(at_once=True)
+    behind = Rig(HeldLog(), rig.rows)
+    behind.log.stored = MemoryLog()
+    behind.loop.recover()
+    behind.loop.fell_behind()
+    assert not behind.loop.ready
+    assert behind.answers(behind.say(PHONE, a_message(9))) == [Unavailable()]
+    behind.wait(1)
+    assert (behind.loop.ready, behind.loop.next_offset, behind.texts()) == (True, 6, ["hello"] * 3)
+
+
+def test_a_checkpoint_that_was_overtaken_is_dropped_and_the_state_is_rebuilt() -> None:
+    rig = started(SELDOM)
+    rig.say(PHONE, a_message(1))
+    rig.rows.holds_saves = True
+    rig.loop.save(at_once=True)
+    rig.rows.answer_save(Overtaken(9))
+    assert (rig.loop.ready, rig.saved) == (False, [])
+    rig.wait(1)
+    assert (rig.loop.ready, rig.saved, rig.texts()) == (True, [], ["hello"])
+
+
+def test_nothing_is_rebuilt_while_a_save_may_still_move_the_pointer() -> None:
+    rig = started(SELDOM)
+    rig.rows.holds_saves = True
+    rig.loop.save(at_once=True)
+    rig.loop.fell_behind()
+    rig.wait(1)
+    assert not rig.loop.ready
+    rig.rows.answer_save()
+    rig.wait(1)
+    assert (rig.loop.ready, rig.loop.next_offset, [saved.upto for saved in rig.saved]) == (True, 3, [2])
+
+
+def test_what_becomes_durable_while_it_recovers_is_folded_behind_it() -> None:
+    rig = started(SELDOM)
+    rig.say(PHONE, a_message(1))
+    again = Rig(rig.log, rig.rows)
+    again.rows.holds_loads = True
+    again.loop.recover()
+    again.loop.feed(a_batch(4, 2))
+    again.rows.holds_loads = False
+    again.rows.answer_load()
+    assert (again.loop.ready, again.texts()) == (True, ["hello"] * 2)
+    assert (again.loop.next_offset, BOB in again.loop.state.accounts) == (5, True)

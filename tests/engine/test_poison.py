@@ -1,0 +1,292 @@
+"""A record that the fold cannot take: it alone is set aside, and everything else goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from nightmail.core.receipts import changes_after, needs_changes
+from nightmail.core.state import State
+from nightmail.core.step import FOLDS
+from nightmail.engine.forwarder import Forwarder
+from nightmail.engine.loop import LoopLimits
+from nightmail.engine.ports import Failed
+from nightmail.engine.saver import SaverLimits
+from nightmail.model.answers import Accepted, Done
+from nightmail.model.effects import Answer, Grew
+from nightmail.model.ids import SERVER, account_id, device_id, shard_of
+from nightmail.model.records import Acked, Forwarded, Receipted, Record, Sent, decode_record, encode_record
+from nightmail.model.refusals import DeadLettered, OutOfOrder, Unavailable
+from nightmail.model.rows import DeadLetter, Kept, RowKey
+from nightmail.model.words import Lane
+from sim.strict import StrictState
+from tests.engine.rig import BOB, PHONE, START, TABLET, Rig, a_message, a_person, restarted, started
+
+NORMAL = Lane.NORMAL
+SELDOM = LoopLimits(saver=SaverLimits(checkpoint_ms=10**9))
+CAROL = account_id("carol")
+CAROLS = device_id(CAROL, 1)
+
+
+class Mistake(Exception):
+    """Ours."""
+
+
+@pytest.fixture
+def poison(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that says poison is half applied when the fold falls over it."""
+    needs, step = FOLDS[1][Sent]
+
+    def stumble(state: State, by: int, via: int, sent: Sent) -> None:
+        step(state, by, via, sent)
+        if sent.tag.startswith(b"poison"):
+            raise Mistake("planted")
+
+    monkeypatch.setitem(FOLDS[1], Sent, (needs, stumble))  # pyright: ignore[reportArgumentType]
+
+
+@pytest.fixture
+def poisoned_receipts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Carol's receipts cannot be taken."""
+    needs, step = FOLDS[1][Receipted]
+
+    def stumble(state: State, by: int, via: int, receipt: Receipted) -> None:
+        step(state, by, via, receipt)
+        if receipt.by == CAROLS:
+            raise Mistake("planted")
+
+    monkeypatch.setitem(FOLDS[1], Receipted, (needs, stumble))  # pyright: ignore[reportArgumentType]
+
+
+def heard(rig: Rig, device: int) -> list[list[int]]:
+    found: list[list[int]] = []
+    rig.loop.read(
+        lambda state: needs_changes(state, device),
+        lambda state: found.extend(change.numbers for change in changes_after(state, device, 0, 100)),
+    )
+    return found
+
+
+def three_messages(rig: Rig) -> list[int]:
+    """One batch, whose second record is poison. From two people, so that nothing is out of order."""
+    rig.say(SERVER, a_person("carol"))
+    rig.effects.clear()
+    vias = [
+        rig.submit(PHONE, a_message(1, text="before")),
+        rig.submit(CAROLS, a_message(1, text="poison", by=CAROLS)),
+        rig.submit(PHONE, a_message(2, text="behind")),
+    ]
+    rig.loop.flush()
+    return vias
+
+
+@pytest.mark.usefixtures("poison")
+def test_poison_is_set_aside_and_the_rest_of_its_batch_is_applied_once() -> None:
+    rig = started(SELDOM)
+    before, dead, behind = three_messages(rig)
+    assert (rig.effects, rig.loop.ready, rig.poisoned) == ([], False, [(5, "planted")])
+    rig.wait(1)
+    assert rig.effects == [
+        Grew(TABLET, NORMAL),
+        Answer(before, Accepted(a_message(1).id, b"before".ljust(16, b"."), START, 1)),
+        Answer(dead, DeadLettered()),
+        Grew(TABLET, NORMAL),
+        Answer(behind, Accepted(a_message(2).id, b"behind".ljust(16, b"."), START + 1, 1)),
+    ]
+    assert (rig.texts(), rig.loop.ready) == (["before", "behind"], True)
+    record = encode_record(Record(CAROLS, dead, a_message(1, text="poison", by=CAROLS)))
+    assert rig.letter(5) == DeadLetter(record, ["Mistake in Sent"], START)
+    assert rig.loop.state.shard.dead == 1
+
+
+@pytest.mark.usefixtures("poison")
+def test_nothing_that_was_announced_before_the_poison_is_announced_again() -> None:
+    rig = started(SELDOM)
+    first = rig.say(PHONE, a_message(1))
+    dead = rig.say(PHONE, a_message(2, text="poison"))
+    rig.wait(1)
+    assert len(rig.answers(first)) == 1
+    assert rig.effects[2:] == [Answer(dead, DeadLettered())]
+
+
+@pytest.mark.usefixtures("poison")
+@pytest.mark.parametrize("saved", [False, True], ids=["replayed", "from a checkpoint"])
+def test_poison_is_dead_after_a_restart_as_it_was_before(saved: bool) -> None:
+    rig = started(SELDOM)
+    three_messages(rig)
+    rig.wait(1)
+    if saved:
+        rig.loop.save(at_once=True)
+    again = restarted(rig)
+    again.wait(1)
+    assert (again.loop.ready, again.effects, again.texts()) == (True, [], ["before", "behind"])
+    assert again.everything() == rig.everything()
+    assert again.poisoned == ([] if saved else [(5, "planted")])
+
+
+@pytest.mark.usefixtures("poison")
+def test_it_is_rebuilt_from_the_checkpoint_and_not_from_the_half_changed_state() -> None:
+    rig = started(SELDOM)
+    rig.say(PHONE, a_message(1, text="saved"))
+    rig.loop.save(at_once=True)
+    rig.say(PHONE, a_message(2, text="logged"))
+    rig.say(PHONE, a_message(3, text="poison"))
+    rig.wait(1)
+    assert rig.texts() == ["saved", "logged"]
+    assert rig.answers(rig.say(PHONE, a_message(4))) == [OutOfOrder(3)]  # the dead one left no trace in its stream
+
+
+@pytest.mark.usefixtures("poison")
+def test_between_the_poison_and_the_rebuilding_nothing_is_taken_saved_or_shown() -> None:
+    rig = started(SELDOM)
+    rig.loop.save(at_once=True)
+    rig = restarted(rig)
+    rig.rows.holds_loads, shown = True, list[State]()
+    rig.loop.read(lambda s: [] if CAROL in s.accounts else [RowKey(Kept.ACCOUNT, CAROL)], shown.append)
+    rig.say(PHONE, a_message(1, text="poison"))
+    rig.rows.holds_loads = False
+    mine, folds = rig.rows.loads.popleft(), rig.rows.loads.popleft()
+    rig.rows.loads.append(folds)
+    while rig.rows.loads:
+        rig.rows.answer_load()
+    assert rig.poisoned == [(3, "planted")]
+    rig.rows.loads.append(mine)
+    rig.rows.answer_load()
+    rig.loop.save(at_once=True)
+    assert (shown, rig.texts(), rig.rows.pointer) == ([], [], 2)
+    assert rig.answers(rig.say(PHONE, a_message(1))) == [Unavailable()]
+    rig.wait(1)
+    assert (rig.texts(), rig.rows.pointer) == ([], 2)
+
+
+@pytest.mark.usefixtures("poison")
+def test_poison_that_is_met_while_a_save_is_under_way_waits_for_it() -> None:
+    rig = started(SELDOM)
+    rig.rows.holds_saves = True
+    rig.loop.save(at_once=True)
+    dead = rig.say(PHONE, a_message(1, text="poison"))
+    rig.wait(1)
+    assert (rig.loop.ready, rig.answers(dead)) == (False, [])
+    rig.rows.answer_save()
+    rig.wait(1)
+    assert (rig.loop.ready, rig.answers(dead), rig.rows.pointer) == (True, [DeadLettered()], 2)
+
+
+@pytest.mark.usefixtures("poison")
+def test_a_checkpoint_that_had_failed_is_taken_anew_after_the_rebuilding() -> None:
+    rig = started(SELDOM)
+    rig.rows.holds_saves = True
+    rig.loop.save(at_once=True)
+    rig.rows.answer_save(Failed("no"))
+    rig.say(PHONE, a_message(1, text="poison"))
+    rig.wait(1)
+    rig.rows.holds_saves = False
+    rig.wait(100)
+    rig.loop.save(at_once=True)
+    assert [checkpoint.upto for checkpoint in rig.saved] == [3]
+    assert restarted(rig).everything() == rig.everything()
+
+
+@pytest.mark.usefixtures("poison")
+def test_several_poisoned_records_are_each_set_aside() -> None:
+    rig = started(SELDOM)
+    for handle in ("carol", "dave"):
+        rig.say(SERVER, a_person(handle))
+    by = [PHONE, CAROLS, device_id(account_id("dave"), 1)]
+    vias = [rig.submit(device, a_message(1, text="poison", by=device)) for device in by]
+    good = rig.submit(TABLET, a_message(1, by=TABLET, to=account_id("alice")))
+    rig.loop.flush()
+    for _ in range(3):
+        rig.wait(1)
+    assert [rig.answers(via) for via in vias] == [[DeadLettered()]] * 3
+    assert isinstance(rig.answers(good)[0], Accepted)
+    assert (rig.loop.state.shard.dead, rig.texts(), rig.texts(PHONE)) == (3, [], ["hello"])
+
+
+@pytest.mark.usefixtures("poison")
+def test_the_sender_can_go_on_with_the_same_number() -> None:
+    rig = started(SELDOM)
+    rig.say(PHONE, a_message(1, text="poison"))
+    rig.wait(1)
+    assert isinstance(rig.answers(rig.say(PHONE, a_message(1, text="better")))[0], Accepted)
+    assert rig.texts() == ["better"]
+
+
+@pytest.mark.usefixtures("poisoned_receipts")
+def test_poison_that_follows_from_a_record_kills_neither_it_nor_what_else_follows() -> None:
+    rig = started(SELDOM)
+    rig.say(SERVER, a_person("carol"))
+    rig.say(CAROLS, a_message(1, by=CAROLS))
+    rig.say(PHONE, a_message(1))
+    acked = rig.say(TABLET, Acked(NORMAL, 2))
+    rig.wait(1)
+    assert (rig.answers(acked), rig.texts()) == ([Done()], [])
+    assert (heard(rig, PHONE), heard(rig, CAROLS)) == ([[1, 1]], [])
+    record = encode_record(Record(TABLET, acked, Acked(NORMAL, 2)))
+    assert rig.letter(6) == DeadLetter(record, ["Mistake in Receipted"], START)
+    again = restarted(rig)
+    again.wait(1)
+    assert again.everything() == rig.everything()
+
+
+@pytest.mark.usefixtures("poison")
+def test_what_its_batch_told_other_shards_is_told_once() -> None:
+    shards, told = 4, list[object]()
+    here = shard_of(BOB, shards)
+
+    def append(_shard: int, records: Sequence[bytes], done: Callable[[bool], None]) -> None:
+        told.extend(decode_record(data).body for data in records)
+        done(True)
+
+    rig = Rig(forwarder=Forwarder(here, append), new_state=lambda: StrictState(here, shards))
+    rig.loop.recover()
+    rig.say(SERVER, a_person("bob"))
+    rig.say(PHONE, a_message(1))
+    rig.submit(TABLET, Acked(NORMAL, 1))
+    rig.submit(PHONE, a_message(2, text="poison"))
+    rig.loop.flush()
+    for _ in range(3):
+        rig.wait(1)
+    assert [body.k for body in told if isinstance(body, Forwarded)] == [1]
+
+
+# --- bytes that are no record -----------------------------------------------------------------
+
+
+def test_bytes_that_are_no_record_are_set_aside_without_rebuilding() -> None:
+    rig = started(SELDOM)
+    good = encode_record(Record(PHONE, 0, a_message()))
+    rig.log.stored.append(START, [b"rubbish", good, good[:-1]], lambda _: None)
+    again = restarted(rig)
+    assert again.loop.ready
+    assert again.poisoned == [
+        (3, "a record is shorter than its header"),
+        (5, "a record's body is not of any known form"),
+    ]
+    assert again.texts() == ["hello"]
+    assert again.letter(3) == DeadLetter(b"rubbish", ["a record is shorter than its header"], START)
+    assert again.letter(5) == DeadLetter(good[:-1], ["a record's body is not of any known form"], START)
+    assert (again.letter(4), again.loop.state.shard.dead) == (None, 2)
+    assert isinstance(again.answers(again.say(PHONE, a_message(2)))[0], Accepted)
+
+
+# --- what must not be taken for poison --------------------------------------------------------
+
+
+def test_needs_that_never_end_are_poison_and_not_a_loop_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, step = FOLDS[1][Sent]
+
+    def always(_state: State, _by: int, sent: Any) -> list[RowKey]:
+        return [RowKey(Kept.ACCOUNT, sent.to)]
+
+    monkeypatch.setitem(FOLDS[1], Sent, (always, step))  # pyright: ignore[reportArgumentType]
+    rig = started(SELDOM)
+    via = rig.say(PHONE, a_message())
+    rig.wait(1)
+    assert rig.answers(via) == [DeadLettered()]
+    letter = rig.letter(3)
+    assert letter is not None
+    assert letter.errors == ["AssertionError in Sent"]
+    assert rig.poisoned == [(3, "the needs of Sent never end")]

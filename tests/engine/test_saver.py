@@ -1,0 +1,289 @@
+"""Checkpoints: taken whole, offered until they are stored, and never ahead of what they told others."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from nightmail.core.state import State, encode_row
+from nightmail.engine.loop import LoopLimits
+from nightmail.engine.ports import Checkpoint, Failed, Overtaken
+from nightmail.engine.saver import Saver, SaverLimits, take_checkpoint
+from nightmail.model.notes import Note, Placed, Taken
+from nightmail.model.records import Acked, Voided
+from nightmail.model.rows import Kept, RowKey, queue_id
+from nightmail.model.words import Lane
+from tests.engine.rig import ALICE, BOB, PHONE, START, TABLET, HeldRows, Rig, a_message, restarted, started
+
+NORMAL = Lane.NORMAL
+SELDOM = LoopLimits(saver=SaverLimits(checkpoint_ms=10**9))
+QUEUE = queue_id(TABLET, NORMAL)
+
+
+class Bench:
+    """A saver with nothing around it."""
+
+    def __init__(self, limits: SaverLimits | None = None) -> None:
+        self.rows = HeldRows()
+        self.rows.holds_saves = True
+        self.saved: list[Checkpoint | None] = []
+        self.troubles: list[str] = []
+        self.saver = Saver(self.rows, limits or SaverLimits(), self.saved.append, self.troubles.append)
+
+    def start(self, now: int = 0) -> None:
+        self.saver.start(a_state(), now, START)
+
+    def fail_at(self, now: int) -> None:
+        self.saver.tick(now, always)
+        self.rows.answer_save(Failed(f"no at {now}"))
+
+    def is_given_at(self, now: int) -> bool:
+        before = len(self.rows.given)
+        self.saver.tick(now, always)
+        return len(self.rows.given) > before
+
+
+def always(_: int) -> bool:
+    return True
+
+
+def a_state() -> State:
+    """Two people, and one message that waits."""
+    rig = started(SELDOM)
+    rig.say(PHONE, a_message())
+    return rig.loop.state
+
+
+# --- saving and trying again ------------------------------------------------------------------
+
+
+def test_a_checkpoint_is_given_once_and_then_waited_for() -> None:
+    bench = Bench()
+    bench.start()
+    for now in (0, 1, 10_000):
+        bench.saver.tick(now, always)
+    assert (len(bench.rows.given), bench.saver.idle, bench.saver.under_way, bench.saved) == (1, False, True, [])
+    bench.rows.answer_save()
+    assert (bench.saved, bench.saver.idle, bench.saver.under_way) == (bench.rows.given, True, False)
+
+
+def test_a_failed_save_is_tried_again_after_100_200_400_800_and_1600_ms_and_then_at_that_pace() -> None:
+    bench = Bench()
+    bench.start()
+    now = 0
+    bench.fail_at(now)
+    for wait in (100, 200, 400, 800, 1_600, 1_600, 1_600):
+        assert not bench.is_given_at(now + wait - 1)
+        assert bench.is_given_at(now + wait)
+        bench.rows.answer_save(Failed("no"))
+        now += wait
+
+
+def test_the_operator_is_told_once_when_the_last_retry_has_failed() -> None:
+    bench = Bench()
+    bench.start()
+    times = (0, 100, 300, 700, 1_500)
+    for now in times:
+        bench.fail_at(now)
+    assert bench.troubles == []
+    bench.fail_at(3_100)
+    assert bench.troubles == ["no at 3100"]
+    for now in (4_700, 6_300, 7_900):
+        bench.fail_at(now)
+    assert len(bench.troubles) == 1
+
+
+def test_the_operator_is_told_again_of_the_next_trouble() -> None:
+    bench = Bench(SaverLimits(retry_ms=(10,)))
+    for now in (0, 1_000):
+        bench.start()
+        bench.fail_at(now)
+        bench.fail_at(now + 10)
+        bench.saver.tick(now + 20, always)
+        bench.rows.answer_save()
+    assert bench.troubles == ["no at 10", "no at 1010"]
+
+
+def test_what_failed_is_offered_again_unchanged_whatever_happens_meanwhile() -> None:
+    rig = started()
+    rig.rows.holds_saves = True
+    rig.wait(1_000)
+    rig.rows.answer_save(Failed("no"))
+    for n in range(1, 4):
+        rig.say(PHONE, a_message(n))
+        rig.wait(1_600)
+        rig.rows.answer_save(Failed("no"))
+    first = rig.rows.given[0]
+    assert len(rig.rows.given) == 4
+    assert all(given is first for given in rig.rows.given)
+    rig.rows.holds_saves = False
+    rig.wait(1_600)
+    rig.wait(1_000)
+    assert [saved.upto for saved in rig.saved] == [2, 5]
+    assert restarted(rig).everything() == rig.everything()
+
+
+def test_a_save_that_was_stored_although_it_failed_does_no_harm() -> None:
+    rig = started()
+    rig.rows.holds_saves = True
+    rig.wait(1_000)
+    rig.rows.answer_save(Failed("unknown"), kept=True)
+    rig.say(PHONE, a_message())
+    rig.rows.holds_saves = False
+    rig.wait(100)
+    rig.wait(1_000)
+    assert [saved.upto for saved in rig.saved] == [2, 3]
+    assert restarted(rig).texts() == ["hello"]
+
+
+def test_one_that_was_overtaken_is_dropped() -> None:
+    bench = Bench()
+    bench.start()
+    bench.saver.tick(0, always)
+    bench.rows.answer_save(Overtaken(9))
+    assert (bench.saved, bench.saver.idle, bench.troubles) == ([None], True, [])
+    assert not bench.is_given_at(10_000)
+
+
+def test_what_is_abandoned_is_never_given_again() -> None:
+    bench = Bench()
+    bench.start()
+    bench.fail_at(0)
+    bench.saver.abandon()
+    assert (bench.saver.idle, bench.is_given_at(10_000)) == (True, False)
+
+
+def test_a_checkpoint_waits_until_all_it_told_others_is_durable_there() -> None:
+    bench, asked = Bench(), list[int]()
+    bench.start()
+
+    def not_yet(upto: int) -> bool:
+        asked.append(upto)
+        return False
+
+    bench.saver.tick(0, not_yet)
+    bench.saver.tick(500, not_yet)
+    assert (asked, bench.rows.given) == ([3, 3], [])
+    assert bench.is_given_at(501)
+
+
+@pytest.mark.parametrize(
+    ("limits", "now", "due"),
+    [
+        (SaverLimits(), 999, False),
+        (SaverLimits(), 1_000, True),
+        (SaverLimits(checkpoint_rows=7), 0, True),
+        (SaverLimits(checkpoint_rows=8), 0, False),
+    ],
+)
+def test_a_checkpoint_is_due_when_enough_has_changed_or_for_long_enough(
+    limits: SaverLimits, now: int, due: bool
+) -> None:
+    state = a_state()
+    assert state.count_changed() == 7  # 2 accounts, 2 mailboxes, 1 stream, 1 due second, 1 due hour
+    assert Bench(limits).saver.is_due(state, now) is due
+
+
+# --- what a checkpoint holds ------------------------------------------------------------------
+
+
+def test_a_checkpoint_holds_every_changed_row_with_the_offset_that_changed_it() -> None:
+    state = a_state()
+    checkpoint = take_checkpoint(state, START + 5)
+    assert (checkpoint.upto, checkpoint.at) == (3, START + 5)
+    versions = {saving.key: saving.version for saving in checkpoint.rows}
+    assert versions[RowKey(Kept.ACCOUNT, ALICE)] == 1
+    assert versions[RowKey(Kept.ACCOUNT, BOB)] == 2
+    assert versions[RowKey(Kept.MAILBOX, PHONE)] == 1
+    assert versions[RowKey(Kept.MAILBOX, TABLET)] == 3
+    assert versions[RowKey(Kept.STREAM, PHONE, BOB)] == 3
+    assert versions[RowKey(Kept.SHARD, 0)] == 3
+    values = {saving.key: saving.value for saving in checkpoint.rows}
+    assert values[RowKey(Kept.ACCOUNT, BOB)] == encode_row(state.accounts[BOB])
+    assert checkpoint.entries == [(QUEUE, 1, encode_row(state.entries[QUEUE][1]))]
+
+
+def test_nothing_is_in_two_checkpoints_unless_it_changed_again() -> None:
+    rig = started(SELDOM)
+    rig.say(PHONE, a_message(1))
+    take_checkpoint(rig.loop.state, START)
+    rig.say(PHONE, Voided(BOB, NORMAL, 2, 1, a_message(2).id))
+    second = take_checkpoint(rig.loop.state, START)
+    assert [saving.key for saving in second.rows] == [RowKey(Kept.SHARD, 0), RowKey(Kept.STREAM, PHONE, BOB)]
+    assert (second.entries, second.cleared, second.dropped, second.notes) == ([], [], [], b"")
+
+
+def test_an_entry_that_waits_through_two_checkpoints_is_written_once() -> None:
+    rig = started(SELDOM)
+    rig.say(PHONE, a_message(1))
+    take_checkpoint(rig.loop.state, START)
+    rig.say(PHONE, a_message(2))
+    assert [(queue, seq) for queue, seq, _ in take_checkpoint(rig.loop.state, START).entries] == [(QUEUE, 2)]
+
+
+def test_what_was_delivered_between_two_checkpoints_is_never_written() -> None:
+    rig = started(SELDOM)
+    rig.loop.save(at_once=True)
+    rig.say(PHONE, a_message(1, text="secret"))
+    rig.say(TABLET, Acked(NORMAL, 1))
+    checkpoint = take_checkpoint(rig.loop.state, START)
+    assert (checkpoint.entries, checkpoint.cleared) == ([], [])
+    assert b"secret" not in b"".join(
+        saving.value or b"" for saving in checkpoint.rows if saving.key.kind != Kept.STREAM
+    )
+
+
+def test_what_is_acknowledged_while_it_is_being_saved_is_cleared_by_the_next_one() -> None:
+    rig = started(SELDOM)
+    rig.say(PHONE, a_message(1))
+    rig.rows.holds_saves = True
+    rig.loop.save(at_once=True)
+    rig.say(TABLET, Acked(NORMAL, 1))
+    rig.rows.holds_saves = False
+    rig.rows.answer_save()
+    assert list(rig.rows.entries) == [(QUEUE, 1)]
+    rig.loop.save(at_once=True)
+    assert (rig.rows.given[-1].cleared, rig.rows.entries) == ([(QUEUE, 1)], {})
+
+
+def test_what_expires_after_it_was_saved_is_dropped_by_the_next_one() -> None:
+    rig = started(SELDOM)
+    rig.say(PHONE, a_message(1, life_ms=1_000))
+    rig.say(PHONE, a_message(2))
+    rig.loop.save(at_once=True)
+    rig.wait(1_000)
+    rig.loop.save(at_once=True)
+    assert (rig.rows.given[-1].dropped, list(rig.rows.entries)) == ([(QUEUE, 1)], [(QUEUE, 2)])
+
+
+def test_a_checkpoint_brings_the_delivery_logs_new_lines_and_whom_they_speak_of() -> None:
+    rig = started(SELDOM)
+    rig.say(PHONE, a_message())
+    rig.say(TABLET, Acked(NORMAL, 1))
+    checkpoint = take_checkpoint(rig.loop.state, START)
+    id_ = a_message().id
+    assert msgspec.msgpack.decode(checkpoint.notes, type=list[Note]) == [
+        Placed(START, PHONE, BOB, NORMAL, 1, id_, None, False, False, ((TABLET, 1),)),
+        Taken(START, TABLET, NORMAL, 1, 1, ()),
+    ]
+    assert checkpoint.noted == {PHONE, TABLET}
+
+
+def test_a_later_change_does_not_reach_into_what_was_taken() -> None:
+    rig = started(SELDOM)
+    rig.say(PHONE, a_message(1))
+    checkpoint = take_checkpoint(rig.loop.state, START)
+    before = msgspec.msgpack.encode([list(map(tuple, checkpoint.rows)), checkpoint.entries, checkpoint.cleared])
+    rig.say(PHONE, a_message(2))
+    rig.say(TABLET, Acked(NORMAL, 2))
+    after = msgspec.msgpack.encode([list(map(tuple, checkpoint.rows)), checkpoint.entries, checkpoint.cleared])
+    assert after == before
+
+
+def test_what_is_unsaved_counts_what_is_being_saved_too() -> None:
+    rig: Rig = started(SELDOM)
+    saver = Saver(rig.rows, SaverLimits(), lambda _: None, lambda _: None)
+    before = saver.unsaved(rig.loop.state)
+    assert before >= 4
+    saver.start(rig.loop.state, 0, START)
+    assert saver.unsaved(rig.loop.state) == 5  # 2 accounts, 2 mailboxes, the shard

@@ -1,0 +1,257 @@
+"""The story that the golden logs tell: a small town in which everything happens once.
+
+Knows:   every kind of record, and how each can end.
+Never:   depends on a clock or on chance: the same program tells the same story.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nightmail.model.effects import Effect, Forward
+from nightmail.model.ids import SERVER, account_id, device_id
+from nightmail.model.limits import DAY_MS
+from nightmail.model.records import (
+    Acked,
+    BadRecord,
+    Blocked,
+    ChangesAcked,
+    Closed,
+    FoldRaised,
+    Forwarded,
+    LimitsSet,
+    Linked,
+    Read,
+    ReceiptsSet,
+    Record,
+    Registered,
+    Span,
+    Unlinked,
+    Voided,
+    decode_record,
+    encode_record,
+)
+from nightmail.model.words import Lane, Platform
+from tests.core.world import Memory, Node, Person, World, name_of, sealed
+
+from .logs import Line
+
+NORMAL, HIGH = Lane
+SECOND, HOUR = 1_000, 3_600_000
+RECORDS_MAX = 5
+"""In one batch: enough to have batches of several records, few enough to have many batches."""
+
+
+def tell(shards: int, fold: int) -> list[Line]:
+    """The same story for every fold: what differs is what becomes of it."""
+    town = Town(shards, fold)
+    alice, bob = town.join("alice", 2), town.join("bob", 2)
+    carol, dave = town.join("carol"), town.join("dave")
+    _ordinary_life(town, alice, bob)
+    _retries(town, alice, bob)
+    _unreadable(town, alice, bob)
+    _blocks_and_wishes(town, alice, bob, carol)
+    _lists(town, alice, bob, carol)
+    _quotas(town, carol, dave)
+    _time(town, alice, bob, dave)
+    _endings(town, alice, bob, carol, dave)
+    _strangers(town, alice)
+    _oddities(town, alice)
+    return town.lines
+
+
+class Town(World):
+    """A world that remembers what became durable, in which order."""
+
+    def __init__(self, shards: int, fold: int) -> None:
+        super().__init__(shards, Memory.KEEPS)
+        self.lines: list[Line] = []
+        self._raised = fold
+
+    def node(self, index: int) -> Node:
+        if index not in self.nodes:
+            node = self.nodes[index] = Noted(index, self)
+            if self._raised > 1:
+                node.fold(self.now, said(FoldRaised(self._raised)))
+            node.fold(self.now, said(LimitsSet(self._limits)))
+        return self.nodes[index]
+
+    def keep(self, shard: int, at: int, data: bytes) -> None:
+        last = self.lines[-1] if self.lines else None
+        if last and (last.shard, last.at) == (shard, at) and len(last.records) < RECORDS_MAX:
+            last.records.append(data)
+        else:
+            self.lines.append(Line(shard, at, [data]))
+
+
+class Noted(Node):
+    def __init__(self, index: int, town: Town) -> None:
+        super().__init__(index, town.shards, Memory.KEEPS)
+        self._town = town
+
+    def fold(self, at: int, data: bytes) -> tuple[list[Effect], list[Forward]]:
+        self._town.keep(self.index, at, data)
+        return super().fold(at, data)
+
+    def set_aside(self, at: int, data: bytes) -> None:
+        """Bytes that are no record."""
+        self._town.keep(self.index, at, data)
+        try:
+            decode_record(data)
+        except BadRecord as error:
+            self.bury(at, data, str(error))
+
+
+def said(body: Any) -> bytes:
+    return encode_record(Record(SERVER, 0, body))
+
+
+# --- the chapters -----------------------------------------------------------------------------
+
+
+def _ordinary_life(town: Town, alice: Person, bob: Person) -> None:
+    """Both lanes, own copies, acks, receipts, reads, answers after questions."""
+    for n in (1, 2, 3):
+        town.send(alice[1], bob, n, text=f"normal {n}")
+        town.now += 7
+    town.send(alice[1], bob, 1, lane=HIGH, text="at once")
+    town.do(bob[1], Acked(HIGH, 1))
+    town.do(bob[1], Acked(NORMAL, 2))
+    town.now += SECOND
+    town.do(bob[1], Read(alice.account, (Span(alice[1], NORMAL, 1, 2), Span(alice[1], HIGH, 1, 1))))
+    # An answer stands after what its sender had seen, even if the clock does not.
+    town.send(bob[1], alice, 1, text="answer", seen=town.now + 500)
+    town.send(bob[2], alice, 1, text="from the other device", seen=town.now + 50_000)
+    town.do(alice[2], Acked(NORMAL, 4))
+    town.do(alice[1], ChangesAcked(2))
+    town.do(alice[1], ChangesAcked(99))
+    town.do(bob[1], Acked(NORMAL, 99))
+    town.send(alice[1], alice, 1, text="to myself")
+
+
+def _retries(town: Town, alice: Person, bob: Person) -> None:
+    """Lost answers, reused and skipped numbers, numbers given up."""
+    town.send(alice[1], bob, 3, text="normal 3")
+    town.send(alice[1], bob, 3, text="something else")
+    town.send(alice[1], bob, 3, text="normal 3", name=name_of(alice[1], 77))
+    town.send(alice[1], bob, 9)
+    town.do(alice[1], Voided(bob.account, NORMAL, 4, 3, name_of(alice[1], 4)))
+    town.do(alice[1], Voided(bob.account, NORMAL, 3, 3, name_of(alice[1], 3)))
+    town.do(alice[1], Voided(bob.account, NORMAL, 9, 3, name_of(alice[1], 9)))
+    town.send(alice[1], bob, 4, text="given up")
+    town.send(alice[1], bob, 5, text="the next", floor=5)
+    town.send(alice[1], bob, 1, text="normal 1")  # its answer is not kept any more
+
+
+def _unreadable(town: Town, alice: Person, bob: Person) -> None:
+    """What could not be opened is sealed again, for one device. One and the same ack also delivers another."""
+    town.do(bob[1], Acked(NORMAL, 5, (3,)))
+    lost, again, own = name_of(alice[1], 3), (sealed(bob[1], "again"),), (sealed(alice[2], "again"),)
+    town.send(alice[1], bob, 6, text="again", of=lost, envelopes=again, own_envelopes=())
+    town.send(alice[1], bob, 7, text="for my own", of=lost, envelopes=(), own_envelopes=own)
+    town.do(alice[2], Acked(NORMAL, 5, (5,)))
+
+
+def _blocks_and_wishes(town: Town, alice: Person, bob: Person, carol: Person) -> None:
+    town.limit(blocked_accounts=1)
+    town.do(bob[1], Blocked(bob.account, carol.account, True))
+    town.do(bob[1], Blocked(bob.account, alice.account, True))  # one too many
+    town.limit()
+    town.send(carol[1], bob, 1, text="unheard")
+    town.do(carol[1], Blocked(bob.account, carol.account, False))  # not hers to say
+    town.do(bob[2], Blocked(bob.account, carol.account, False))
+    town.send(carol[1], bob, 2, text="heard")
+    town.do(bob[1], ReceiptsSet(bob.account, False))
+    town.do(bob[1], Acked(NORMAL, 7, (7,)))
+    town.do(bob[1], Read(carol.account, (Span(carol[1], NORMAL, 1, 9),)))
+    town.do(bob[1], ReceiptsSet(bob.account, True))
+    town.do(bob[1], Read(alice.account, (Span(alice[1], NORMAL, 2, 99),)))
+    town.do(alice[1], ReceiptsSet(alice.account, False))
+    town.do(bob[1], Read(alice.account, (Span(alice[1], NORMAL, 1, 1),)))
+
+
+def _lists(town: Town, alice: Person, bob: Person, carol: Person) -> None:
+    """A new device, one that is not listed any more, messages sealed for lists that are old."""
+    old = town.sent(carol[1], alice, 1, text="for the old list")
+    town.link(alice)
+    town.do(carol[1], old)
+    town.send(carol[1], alice, 1, text="for the new list")
+    town.link(bob, listed=False)
+    town.list_devices(bob[1], bob, (bob[1], bob[3]))
+    town.list_devices(bob[1], bob, (bob[1], 12345))
+    town.list_devices(carol[1], bob, (bob[1],))
+    town.do(bob[1], Linked(bob.account, 104, b"token 4", "another", Platform.WEB))
+    town.send(carol[1], alice, 2, envelopes=(sealed(alice[1], registration=999),))
+    # The sender's own list is old: which of her devices has no copy is told.
+    town.send(alice[1], carol, 1, own_envelopes=(sealed(alice[2]),))
+
+
+def _quotas(town: Town, carol: Person, dave: Person) -> None:
+    town.limit(mailbox_entries=2, ring_acks=3)
+    for n in (1, 2, 3, 4):
+        town.send(carol[1], dave, n, text=f"filling {n}")
+    town.link(dave)
+    town.send(carol[1], dave, 3, text="one has room")
+    town.do(dave[1], Acked(NORMAL, 1))
+    for n in range(4, 8):
+        town.send(carol[1], dave, n, text=f"more {n}", floor=n)
+        town.do(dave[2], Acked(NORMAL, n - 2))
+    town.limit()
+
+
+def _time(town: Town, alice: Person, bob: Person, dave: Person) -> None:
+    """Timers, expiry in one tick and in many, a clock that was set back, no expiry at all."""
+    town.send(dave[1], bob, 1, text="for a minute", life_ms=60 * SECOND)
+    town.send(dave[1], bob, 1, lane=HIGH, text="for an hour", life_ms=HOUR)
+    town.send(alice[1], dave, 1, text="for long")
+    town.wait(60 * SECOND)
+    town.do(bob[1], Acked(HIGH, 2))
+    town.wait(HOUR)
+    town.now -= 10 * SECOND
+    town.send(dave[1], bob, 2, text="while the clock was slow")
+    town.now += 10 * SECOND
+    town.limit(tick_items=1)
+    town.wait(30 * DAY_MS)
+    town.limit(ttl_ms=0)
+    town.send(dave[1], bob, 3, text="for ever")
+    town.wait(90 * DAY_MS)
+    town.limit()
+
+
+def _endings(town: Town, alice: Person, bob: Person, carol: Person, dave: Person) -> None:
+    """Devices and accounts go, with what waited for them; one comes back."""
+    town.send(dave[1], bob, 4, text="for devices that go")
+    town.do(bob[1], Unlinked(bob[3]))
+    town.do(bob[1], Unlinked(bob[3]))
+    town.do(carol[1], Unlinked(bob[1]))
+    town.send(alice[1], carol, 2, own_envelopes=(sealed(alice[2]), sealed(alice[3])))
+    town.do(SERVER, Closed(carol.account))
+    town.do(SERVER, Closed(carol.account))
+    town.send(dave[1], carol, 1, envelopes=(sealed(carol[1]),), list_version=1)
+    back = town.join("carol")
+    town.send(dave[1], back, 1, text="welcome back", envelopes=(sealed(back[1], registration=101),))
+
+
+def _strangers(town: Town, alice: Person) -> None:
+    """Who does not exist, and who says to be somebody else."""
+    eve = account_id("eve")
+    town.do(SERVER, Registered(alice.account, "alice", 7, b"another token", "phone", Platform.IOS))
+    town.do(device_id(alice.account, 99), Linked(alice.account, 7, b"token", "phone", Platform.IOS))
+    town.do(device_id(alice.account, 99), Acked(NORMAL, 1))
+    town.do(device_id(eve, 1), Read(alice.account, ()))
+    town.do(device_id(eve, 1), Voided(eve, NORMAL, 1, 1, name_of(device_id(eve, 1), 1)))
+    town.do(SERVER, Closed(eve))
+
+
+def _oddities(town: Town, alice: Person) -> None:
+    """What only a zombie or a broken disk says."""
+    node = town.of(alice.account)
+    assert isinstance(node, Noted)
+    node.fold(town.now, said(FoldRaised(1)))
+    bodies = [decode_record(data).body for line in town.lines if line.shard == node.index for data in line.records]
+    if told := [body for body in bodies if isinstance(body, Forwarded)]:
+        last = told[-1]
+        node.fold(town.now, said(last))  # again
+        node.fold(town.now, said(Forwarded(last.source, last.k + 5, last.body)))  # out of its chain
+    node.set_aside(town.now, b"rubbish")
+    node.set_aside(town.now, bytes(16) + b"\xc1")

@@ -1,0 +1,260 @@
+"""Form: whatever is wrong is refused in one clear sentence, before it costs anything."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nightmail.core.state import encode_row
+from nightmail.model.forms import ACCOUNT_MAX, DEVICE_MAX, NUMBER_MAX, Form
+from nightmail.model.ids import ACCOUNT_BITS, account_id, device_id
+from nightmail.model.limits import FoldLimits, FormLimits
+from nightmail.model.records import (
+    Acked,
+    AnyBody,
+    BadRecord,
+    Blocked,
+    ChangesAcked,
+    Closed,
+    Copied,
+    Envelope,
+    Expired,
+    FoldRaised,
+    Forwarded,
+    LimitsSet,
+    Linked,
+    Listed,
+    Read,
+    Receipted,
+    ReceiptsSet,
+    Record,
+    Registered,
+    Sent,
+    Span,
+    Ticked,
+    Unlinked,
+    Voided,
+    Watched,
+    decode_record,
+    encode_record,
+)
+from nightmail.model.refusals import Malformed
+from nightmail.model.words import Kind, Lane, Platform, Reason, State
+from tests.core.world import World
+from tests.model.test_records import built
+
+NORMAL, HIGH = Lane
+BOB = account_id("bob")
+PHONE, TABLET = device_id(account_id("alice"), 1), device_id(BOB, 1)
+ID = f"{PHONE:x}:1700000000000:00001:abc"
+DAY_MS = 24 * 3_600_000
+
+ENVELOPE = Envelope(TABLET, 5, b"sealed")
+SENT = Sent(BOB, NORMAL, 1, 1, 0, ID, bytes(16), Kind.TEXT, None, 0, 1, (ENVELOPE,), ())
+VOIDED = Voided(BOB, NORMAL, 1, 1, ID)
+REGISTERED = Registered(BOB, "bob", 5, bytes(32), "phone", Platform.CLI)
+LINKED = Linked(BOB, 5, bytes(32), "phone", Platform.CLI)
+LISTED = Listed(BOB, 1, (TABLET,), b"signed")
+READ = Read(BOB, (Span(TABLET, NORMAL, 1, 3),))
+
+
+def but(body: Any, **changes: Any) -> Any:
+    return msgspec.structs.replace(body, **changes)
+
+
+def many(count: int) -> tuple[Envelope, ...]:
+    return tuple(Envelope(1 + n, 5, b"") for n in range(count))
+
+
+# --- what is well formed ----------------------------------------------------------------------
+
+WELL_FORMED: dict[str, AnyBody] = {
+    "a message": SENT,
+    "a message in the high lane": but(SENT, lane=HIGH),
+    "a message with nobody to seal for": but(SENT, envelopes=()),
+    "a message for as many as there may be": but(SENT, envelopes=many(256), own_envelopes=many(256)),
+    "a message as large as can be": but(SENT, envelopes=(but(ENVELOPE, ciphertext=bytes(65_536)),)),
+    "a message with no body": but(SENT, envelopes=(but(ENVELOPE, ciphertext=b""),)),
+    "a message that disappears late": but(SENT, life_ms=7 * DAY_MS),
+    "the last of all numbers": but(SENT, n=NUMBER_MAX, floor=NUMBER_MAX, seen=NUMBER_MAX, list_version=NUMBER_MAX),
+    "as many unanswered as there may be": but(SENT, n=256, floor=1),
+    "a later window": but(SENT, n=1_000, floor=745),
+    "a re-seal": but(SENT, of=ID),
+    "a number given up": VOIDED,
+    "an ack of nothing": Acked(NORMAL, 0),
+    "an ack with as many unreadables as can be": Acked(HIGH, NUMBER_MAX, tuple(range(1_024))),
+    "receipts heard": ChangesAcked(NUMBER_MAX),
+    "something read": READ,
+    "nothing read": Read(BOB, ()),
+    "much read": Read(BOB, READ.spans * 1_024),
+    "an account": REGISTERED,
+    "the longest names": but(REGISTERED, handle="h" * 64, label="l" * 64),
+    "no label": but(REGISTERED, label=""),
+    "a device": LINKED,
+    "a list": LISTED,
+    "an empty list": but(LISTED, devices=(), signed=b""),
+    "the longest list": but(LISTED, devices=tuple(range(256)), signed=bytes(65_536), version=NUMBER_MAX),
+    "a device revoked": Unlinked(TABLET),
+    "the greatest device": Unlinked(DEVICE_MAX),
+    "an account closed": Closed(BOB),
+    "somebody blocked": Blocked(BOB, account_id("eve"), True),
+    "somebody unblocked": Blocked(BOB, account_id("eve"), False),
+    "receipts off": ReceiptsSet(BOB, False),
+}
+
+
+@pytest.mark.parametrize("body", WELL_FORMED.values(), ids=list(WELL_FORMED))
+def test_what_is_well_formed_passes(body: AnyBody) -> None:
+    assert Form().check(PHONE, body) is None
+
+
+# --- what is not ------------------------------------------------------------------------------
+
+NUMBERS = f"and {NUMBER_MAX}"
+DEVICES = f"between 1 and {DEVICE_MAX}"
+ACCOUNTS = f"between 1 and {ACCOUNT_MAX}"
+SHAPE = "not a message id: want device:milliseconds:sequence:random"
+MALFORMED: dict[str, tuple[AnyBody, str]] = {
+    "to nobody": (but(SENT, to=0), f"to is not {ACCOUNTS}"),
+    "to beyond": (but(SENT, to=ACCOUNT_MAX + 1), f"to is not {ACCOUNTS}"),
+    "n of nothing": (but(SENT, n=0), f"n is not between 1 {NUMBERS}"),
+    "n beyond": (but(SENT, n=NUMBER_MAX + 1), f"n is not between 1 {NUMBERS}"),
+    "floor below the window": (but(SENT, n=257, floor=1), "floor is not between 2 and 257"),
+    "floor above its number": (but(SENT, n=3, floor=4), "floor is not between 1 and 3"),
+    "floor of nothing": (but(SENT, n=3, floor=0), "floor is not between 1 and 3"),
+    "an id of another": (but(SENT, id=f"{TABLET:x}:1:1:a"), "the id begins with another device"),
+    "an id that is none": (but(SENT, id="hello"), SHAPE),
+    "an empty id": (but(SENT, id=""), SHAPE),
+    "an id that goes on": (but(SENT, id=ID + "\n"), SHAPE),
+    "an id too long": (but(SENT, id="a" * 65), "an id has at most 64 characters"),
+    "seen before time": (but(SENT, seen=-1), f"seen is not between 0 {NUMBERS}"),
+    "seen beyond": (but(SENT, seen=NUMBER_MAX + 1), f"seen is not between 0 {NUMBERS}"),
+    "a life before birth": (but(SENT, life_ms=-1), f"life_ms is not between 0 and {7 * DAY_MS}"),
+    "a life too long": (but(SENT, life_ms=7 * DAY_MS + 1), f"life_ms is not between 0 and {7 * DAY_MS}"),
+    "a list version below": (but(SENT, list_version=-1), f"list_version is not between 0 {NUMBERS}"),
+    "a short tag": (but(SENT, tag=bytes(15)), "tag is not 16 bytes"),
+    "a long tag": (but(SENT, tag=bytes(17)), "tag is not 16 bytes"),
+    "no tag, which means void": (but(SENT, tag=b""), "tag is not 16 bytes"),
+    "of too long": (but(SENT, of="x" * 65), "of is too long"),
+    "too many envelopes": (but(SENT, envelopes=many(257)), "more than 256 envelopes"),
+    "too many of one's own": (but(SENT, own_envelopes=many(257)), "more than 256 envelopes"),
+    "one device twice": (but(SENT, envelopes=(ENVELOPE, ENVELOPE)), "two envelopes for one device"),
+    "one own device twice": (but(SENT, own_envelopes=(ENVELOPE, ENVELOPE)), "two envelopes for one device"),
+    "a body too large": (
+        but(SENT, envelopes=(but(ENVELOPE, ciphertext=bytes(65_537)),)),
+        "a body of more than 65536 bytes",
+    ),
+    "an envelope for nobody": (but(SENT, envelopes=(but(ENVELOPE, device=0),)), f"device is not {DEVICES}"),
+    "an envelope from beyond": (
+        but(SENT, own_envelopes=(but(ENVELOPE, registration=-1),)),
+        f"registration is not between 0 {NUMBERS}",
+    ),
+    "void to nobody": (but(VOIDED, to=0), f"to is not {ACCOUNTS}"),
+    "void of nothing": (but(VOIDED, n=0), f"n is not between 1 {NUMBERS}"),
+    "void floor above": (but(VOIDED, floor=2), "floor is not between 1 and 1"),
+    "void id of another": (but(VOIDED, id=f"{TABLET:x}:1:1:a"), "the id begins with another device"),
+    "an ack before the first": (Acked(NORMAL, -1), f"upto is not between 0 {NUMBERS}"),
+    "an ack beyond": (Acked(NORMAL, NUMBER_MAX + 1), f"upto is not between 0 {NUMBERS}"),
+    "too many unreadables": (Acked(NORMAL, 5, tuple(range(1_025))), "more than 1024 unreadable numbers"),
+    "receipts before the first": (ChangesAcked(-1), f"upto is not between 0 {NUMBERS}"),
+    "too many spans": (Read(BOB, READ.spans * 1_025), "more than 1024 spans"),
+    "a span by nobody": (Read(BOB, (Span(0, NORMAL, 1, 1),)), f"by is not {DEVICES}"),
+    "a span backwards": (Read(BOB, (Span(TABLET, NORMAL, 3, 2),)), f"high is not between 3 {NUMBERS}"),
+    "a span beyond": (Read(BOB, (Span(TABLET, NORMAL, 1, 1 << 60),)), f"high is not between 1 {NUMBERS}"),
+    "read of nobody": (Read(0, ()), f"peer is not {ACCOUNTS}"),
+    "no handle": (but(REGISTERED, handle=""), "a handle has 1 to 64 characters"),
+    "a handle too long": (but(REGISTERED, handle="h" * 65), "a handle has 1 to 64 characters"),
+    "a token that is no digest": (but(REGISTERED, token=b"secret"), "token is not a digest of 32 bytes"),
+    "a label too long": (but(REGISTERED, label="l" * 65), "a label has at most 64 characters"),
+    "an account of nobody": (but(REGISTERED, account=0), "account is not between 1 and"),
+    "a registration below": (but(REGISTERED, registration=-1), f"registration is not between 0 {NUMBERS}"),
+    "a device's token that is no digest": (but(LINKED, token=bytes(31)), "token is not a digest of 32 bytes"),
+    "a device's label too long": (but(LINKED, label="l" * 65), "a label has at most 64 characters"),
+    "a device of nobody": (but(LINKED, account=0), "account is not between 1 and"),
+    "too many devices": (but(LISTED, devices=tuple(range(257))), "more than 256 devices, or one twice"),
+    "one device listed twice": (but(LISTED, devices=(5, 5)), "more than 256 devices, or one twice"),
+    "a list too large": (but(LISTED, signed=bytes(65_537)), "a list of more than 65536 bytes"),
+    "a list of nobody": (but(LISTED, account=0), "account is not between 1 and"),
+    "a list without a version": (but(LISTED, version=0), f"version is not between 1 {NUMBERS}"),
+    "no device revoked": (Unlinked(0), f"device is not {DEVICES}"),
+    "a device beyond": (Unlinked(DEVICE_MAX + 1), f"device is not {DEVICES}"),
+    "nobody closed": (Closed(0), "account is not between 1 and"),
+    "nobody blocked": (Blocked(BOB, 0, True), "peer is not between 1 and"),
+    "nobody's receipts": (ReceiptsSet(0, True), "account is not between 1 and"),
+}
+
+
+@pytest.mark.parametrize(("body", "complaint"), MALFORMED.values(), ids=list(MALFORMED))
+def test_what_is_not_well_formed_is_refused_in_one_clear_sentence(body: AnyBody, complaint: str) -> None:
+    refused = Form().check(PHONE, body)
+    assert isinstance(refused, Malformed)
+    assert refused.what.startswith(complaint)
+    assert refused.sentence == f"malformed: {refused.what}"
+    assert not refused.retry
+    assert "\n" not in refused.sentence
+
+
+COPIED = Copied(PHONE, BOB, NORMAL, 1, ID, bytes(16), Kind.TEXT, None, 0, 5, (ENVELOPE,))
+RECEIPTED = Receipted(PHONE, BOB, NORMAL, TABLET, State.READ, Reason.NONE, 5, ((1, 1),))
+SERVERS: list[AnyBody] = [
+    COPIED, RECEIPTED, Forwarded(1, 1, COPIED), Ticked(), Expired(TABLET, NORMAL, 0), Watched(TABLET),
+    LimitsSet(FoldLimits()), FoldRaised(2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", SERVERS, ids=[type(body).__name__ for body in SERVERS])
+def test_what_only_the_server_says_is_refused_of_anybody(body: AnyBody) -> None:
+    assert Form().check(PHONE, body) == Malformed("only the server says such a thing")
+
+
+def test_every_kind_of_record_is_either_checked_or_the_servers() -> None:
+    tried = {type(body) for body in (*WELL_FORMED.values(), *SERVERS)}
+    assert tried == set(get_args(AnyBody))
+
+
+def test_limits_may_be_set() -> None:
+    form = Form(FormLimits(body_bytes=3, envelopes=1, spans=1, lifetime_ms=10), FoldLimits(ring_acks=4))
+    assert form.check(PHONE, but(SENT, n=5, floor=1)) == Malformed("floor is not between 2 and 5")
+    assert form.check(PHONE, SENT) == Malformed("a body of more than 3 bytes")
+    assert form.check(PHONE, but(SENT, life_ms=11)) == Malformed("life_ms is not between 0 and 10")
+    assert form.check(PHONE, Acked(NORMAL, 9, (1, 2))) == Malformed("more than 1 unreadable numbers")
+
+
+# --- whatever is said -------------------------------------------------------------------------
+
+numbers = st.integers(-(2**63), 2**64 - 1)
+
+
+@pytest.mark.parametrize("kind", get_args(AnyBody), ids=lambda kind: kind.__name__)
+@settings(max_examples=20)
+@given(data=st.data(), by=st.integers(0, 2**64 - 1))
+def test_any_body_that_can_be_decoded_is_judged_and_never_raises(kind: Any, data: st.DataObject, by: int) -> None:
+    body = data.draw(built(kind))
+    numbered = [field.name for field in msgspec.structs.fields(kind) if field.type is int]
+    wild = {name: data.draw(numbers) for name in numbered if data.draw(st.booleans())}
+    heard = decode_record(encode_record(Record(by, 0, but(body, **wild)))).body
+    assert isinstance(Form().check(by, heard), Malformed | None)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_that_happen_to_be_a_record_are_judged(data: bytes) -> None:
+    try:
+        record = decode_record(bytes(16) + data)
+    except BadRecord:
+        return
+    assert isinstance(Form().check(record.by, record.body), Malformed | None)
+
+
+@given(st.integers(1 << ACCOUNT_BITS, DEVICE_MAX))
+def test_an_account_that_passes_can_be_saved(account: int) -> None:
+    """Device ids are built from it: one that is too great could be folded, and never saved."""
+    body = but(REGISTERED, account=account)
+    if Form().check(PHONE, body) is None:
+        world = World()
+        world.do(0, body)
+        for _, _, row in world.node(0).state.changed_rows():
+            encode_row(row)
