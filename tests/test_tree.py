@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
+from nightmail.engine.loop import LoopLimits
+from nightmail.engine.saver import SaverLimits
+from nightmail.engine.sqlite import SqliteSettings
 from nightmail.model import answers, limits, records, refusals, words
 
 ROOT = Path(__file__).parent.parent
@@ -119,6 +122,20 @@ def test_every_limit_can_be_looked_up() -> None:
         assert [(row[0], row[2]) for row in table(title)] == [
             (field, f"{getattr(defaults, field):,}") for field in kind.__struct_fields__
         ]
+
+
+def test_every_limit_of_the_engine_can_be_looked_up() -> None:
+    defaults = {
+        field: getattr(kind(), field)
+        for kind in (LoopLimits, SaverLimits, SqliteSettings)
+        for field in kind.__struct_fields__
+        if field != "saver"
+    }
+    shown = {
+        field: ", ".join(f"{value:,}" for value in (default if isinstance(default, tuple) else (default,)))
+        for field, default in defaults.items()
+    }
+    assert {row[0]: row[2] for row in table("Limits of the engine")} == shown
 
 
 def test_every_record_can_be_looked_up() -> None:

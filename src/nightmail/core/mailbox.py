@@ -64,7 +64,7 @@ def file(state: Shard, device: int, mailbox: Mailbox, lane: Lane, entry: Entry) 
     elif not mailbox.due and (ttl_ms := state.shard.limits.ttl_ms):
         mailbox.due = due.second_of(state.now + ttl_ms)
         due.schedule(state, mailbox.due, DueItem(device, lane, 0))
-    state.mailboxes.put(device, mailbox, state.offset)
+    state.mailboxes.touch(device, state.offset)
     state.effects.append(Grew(device, lane))
     return seq
 
@@ -143,7 +143,7 @@ def step_acked(state: Shard, by: int, via: int, acked: Acked) -> None:
         drop_gaps(queue.gaps, upto)
     if state.stored.get(number, 0) >= low:
         state.cleared[number] = upto
-    state.mailboxes.put(by, mailbox, state.offset)
+    state.mailboxes.touch(by, state.offset)
     state.notes.append(Taken(state.shard.now, by, lane, low, upto, acked.unreadable))
 
 

@@ -63,9 +63,8 @@ def needs_sent(state: Shard, by: int, sent: Sent) -> Sequence[Need]:
 
 def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
     to = sent.to
-    stream = state.streams[by, to]
-    if stream is None:
-        stream = Stream()
+    known = state.streams[by, to]
+    stream = known or Stream()
     numbers = stream.lanes[sent.lane]
     if sent.n <= numbers.last:
         # The first answer may have been lost: repeat it word for word.
@@ -80,7 +79,10 @@ def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
     stream.at = at = _stamp(state, stream.at, sent.seen)
     accepted = Accepted(sent.id, sent.tag, at, sent.list_version)
     _take(numbers, sent.n, sent.floor, state.shard.limits.ring_acks, accepted)
-    state.streams.put((by, to), stream, state.offset)
+    if known:
+        state.streams.touch((by, to), state.offset)
+    else:
+        state.streams.put((by, to), stream, state.offset)
 
     blocked = by >> DEVICE_BITS in account.blocked
     places = () if blocked else _file(state, by, at, sent)

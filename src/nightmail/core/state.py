@@ -77,7 +77,12 @@ class Table(dict[K, R | None], Generic[K, R]):
         """Key → offset of the last record that changed the row."""
 
     def put(self, key: K, row: R | None, offset: int) -> None:
+        """A row that is new, or no more."""
         self[key] = row
+        self.changed[key] = offset
+
+    def touch(self, key: K, offset: int) -> None:
+        """The row that is here has changed."""
         self.changed[key] = offset
 
     def there(self, key: K) -> R:

@@ -28,7 +28,7 @@ from nightmail.model.answers import Said
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.ids import SERVER
 from nightmail.model.limits import DAY_MS
-from nightmail.model.records import Acked, ChangesAcked, Record, Sent, Ticked, encode_record
+from nightmail.model.records import Acked, AnyBody, ChangesAcked, Record, Sent, Ticked, encode_record
 from nightmail.model.refusals import DiskFull, Overloaded, Unavailable
 from nightmail.model.rows import Need
 
@@ -104,6 +104,7 @@ class Loop:
         """Submitted, not yet on its way to the log."""
         self._appending: tuple[int, list[tuple[Record, bytes]]] | None = None
         self._last_at = 0
+        self._overloaded = False
         self._trimmed_at = 0
         self._forgot_at = 0
         self._announced = 0
@@ -148,9 +149,11 @@ class Loop:
         `data` spares encoding it again where its bytes came over the wire.
         """
         body = record.body
-        if isinstance(body, Sent) and self.ready and (known := answer_from_memory(self.state, record.by, body)):
+        if not self.ready:
+            self._say(record, Unavailable())
+        elif type(body) is Sent and (known := answer_from_memory(self._folding.state, record.by, body)):
             self._say(record, known)  # A retry: the log has it already.
-        elif refusal := self._refusal(record):
+        elif refusal := self._refusal(body):
             self._say(record, refusal)
         else:
             self._waiting.append((record, data if data is not None else encode_record(record)))
@@ -198,16 +201,16 @@ class Loop:
             self._saver.start(self.state, now, self._clock())
         self._saver.tick(now, self._forwarder.settled if self._forwarder else _always)
 
-    def _refusal(self, record: Record) -> Said | None:
-        if not self.ready:
-            return Unavailable()
-        if isinstance(record.body, FREEING):
+    def _refusal(self, body: AnyBody) -> Said | None:
+        if not self._overloaded and not self._log.tight:
             return None
-        if self._log.tight:
-            return DiskFull()
-        if self._saver.unsaved(self.state) > self.limits.unsaved_rows:
-            return Overloaded()
-        return None
+        if type(body) in FREEING:
+            return None
+        return DiskFull() if self._log.tight else Overloaded()
+
+    def _weigh(self) -> None:
+        """Is there more to save than may wait? Asked when that changes, not for every record."""
+        self._overloaded = self._saver.unsaved(self.state) > self.limits.unsaved_rows
 
     def _say(self, record: Record, said: Said) -> None:
         if record.via:
@@ -252,6 +255,7 @@ class Loop:
         if self._forwarder:
             for offset, forward in folded.forwards:
                 self._forwarder.add(offset, forward)
+        self._weigh()
         if folded.upto > self._announced:
             self._announced = folded.upto
             if folded.effects:
@@ -273,6 +277,7 @@ class Loop:
             self._folding.abandon()
             return
         self._trim()
+        self._weigh()
         if self._folding.between_records:
             self._saver.tidy(self.state, saved)
         self._watcher.on_saved(saved)

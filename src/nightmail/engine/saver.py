@@ -23,11 +23,11 @@ encode_notes = msgspec.msgpack.Encoder().encode
 
 
 class SaverLimits(Struct, frozen=True):
-    checkpoint_rows: int = 5_000
+    checkpoint_rows: int = 20_000
     """Changed rows that start a checkpoint: bounds how long encoding them keeps the loop."""
     checkpoint_notes: int = 20_000
     """Lines of the delivery log that do the same."""
-    checkpoint_ms: int = 1_000
+    checkpoint_ms: int = 3_000
     """The longest that a change stays unsaved when the disk keeps up: bounds recovery."""
     retry_ms: tuple[int, ...] = (100, 200, 400, 800, 1_600)
     """Waits after a failed save. After the last one the operator is told, and it goes on at that pace."""
@@ -67,8 +67,11 @@ class Saver:
 
     def is_due(self, state: State, now: int) -> bool:
         """Whether enough has changed, or for long enough."""
+        limits = self._limits
         return (
-            state.count_changed() >= self._limits.checkpoint_rows or now - self._last_at >= self._limits.checkpoint_ms
+            now - self._last_at >= limits.checkpoint_ms
+            or state.count_changed() >= limits.checkpoint_rows
+            or len(state.notes) >= limits.checkpoint_notes
         )
 
     def start(self, state: State, now: int, at: int) -> None:

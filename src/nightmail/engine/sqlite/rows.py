@@ -27,7 +27,7 @@ FILE_NAME = "rows.db"
 
 
 class SqliteSettings(Struct, frozen=True):
-    cache_kib: int = 8_192
+    cache_kib: int = 65_536
     """Page cache of each of the two connections."""
     wal_truncate_ms: int = 600_000
     """What was deleted is out of the write-ahead log after this time."""
