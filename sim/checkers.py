@@ -23,6 +23,7 @@ def check_all(town: Town) -> None:
         if message.fate == "sent":
             check_not_lost(town, clients, message)
             check_order_of_answers(history, message)
+            check_addressed(history, message)
         elif message.fate == "waiting" and message.by in clients:
             raise history.broke("everything is answered", f"{message.id} is still waiting")
     for client in clients.values():
@@ -51,6 +52,19 @@ def check_not_lost(town: Town, clients: dict[int, Client], message: Message) -> 
             raise history.broke("nothing lost", f"{message.id}: no copy on its author's {device:x}")
 
 
+def check_addressed(history: History, message: Message) -> None:
+    """Sealed for every device that was listed before, and kept from those who did not want it."""
+    if message.version < (newest := history.list_version_before(message)):
+        raise history.broke(
+            "sealed for every device", f"{message.id} was accepted under {message.version}, not {newest}"
+        )
+    if history.must_be_blocked(message):
+        key = (message.by, message.to, message.lane, message.n)
+        for device in message.envelopes[message.version]:
+            if key in history.of(device).stored:
+                raise history.broke("a block holds", f"{message.id} reached {device:x}")
+
+
 def _told(town: Town, message: Message, device: int) -> str:
     """What the surviving devices of the author know about one device."""
     key = (message.by, message.to, message.lane, message.n)
@@ -76,14 +90,10 @@ def check_stamps(history: History, client: Client) -> None:
     """Every device sorts alike: one message, one stamp."""
     for shown in client.seen.shown.values():
         message = history.messages[shown.id]
-        if message.fate == "sent" and message.at != shown.at and message.id not in _resealed(history):
+        if message.fate == "sent" and message.at != shown.at and message.id not in history.resealed:
             raise history.broke(
                 "one stamp", f"{shown.id} is at {shown.at} on {client.name}, at {message.at} for its author"
             )
-
-
-def _resealed(history: History) -> set[str]:
-    return {message.of for message in history.messages.values() if message.of}
 
 
 def check_senders_order(history: History, client: Client) -> None:
@@ -92,7 +102,7 @@ def check_senders_order(history: History, client: Client) -> None:
     arrived = sorted(
         (shown.lane, shown.seq, history.messages[shown.id])
         for shown in client.seen.shown.values()
-        if history.messages[shown.id].of is None and shown.id not in _resealed(history)
+        if history.messages[shown.id].of is None and shown.id not in history.resealed
     )
     for lane, _, message in arrived:
         stream = (message.by, message.to, lane)
@@ -123,6 +133,7 @@ def check_receipts(town: Town, clients: dict[int, Client]) -> None:
                     clients, other, by
                 ):
                     if client.device in history.of(other).failed_at.get((by, to, lane, n), {}):
+                        town.world.hit("expiry met an ack")
                         continue  # It expired on its way; the device had it, the ack came too late.
                     raise history.broke(
                         "receipts are equal at both ends",

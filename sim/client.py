@@ -17,7 +17,7 @@ from nightmail.model.rows import ChangeKey, Entry, Gap
 from nightmail.model.spans import numbers, pairs, spans_of
 from nightmail.model.words import Lane, Reason, State
 
-from .history import History, Shown
+from .history import History, Message, Shown
 from .outbox import Outbox, seal
 from .session import Backend, Session
 from .wire import Link
@@ -227,10 +227,20 @@ class Client:
                     if device in self.seen.delivered_at.get(what, ()):
                         raise self.history.broke("receipts never go backward", f"{self.name}: {what} on {device:x}")
                     self.seen.failed_at.setdefault(what, {})[device] = reason
+                    if reason == Reason.EXPIRED:
+                        self._check_age(self.history.by_number[what])
                     self.world.hit(f"failed: {reason.name.lower()}")
                     self.outbox.on_failed(by, to, Lane(lane), n, device, reason)
                 case State.SENT:
                     raise self.history.broke("receipts", "nobody sends a receipt for having sent")
+
+    def _check_age(self, message: Message) -> None:
+        """Nothing expires before its time, by whatever clock the server has."""
+        limits = (message.life_ms, self.person.town.limits.ttl_ms)
+        least = min((limit for limit in limits if limit), default=None)
+        age = self.world.now - message.sealed_at + self.world.clock_slack_ms
+        if least is None or age < least:
+            raise self.history.broke("expiry in time", f"{message.id} expired {age} ms after it was sealed: {limits}")
 
     # --- committing -----------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ while, folding, forwarding, saving and serving.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 
 from nightmail.core import send
@@ -27,6 +27,7 @@ from nightmail.model.records import AnyBody, FoldRaised, LimitsSet, Record, Sent
 from nightmail.model.refusals import Unavailable
 from nightmail.model.rows import Need
 
+from .counted import CountedRows
 from .drained import left_over
 from .partition import OwnersLog, Partition, PartitionFaults
 from .session import Session
@@ -37,6 +38,7 @@ from .widestore import SimWideStore
 from .world import Broken, World
 
 NODES = 3
+WATCH_EVERY = 8
 SKEW_MS = 400
 """Clocks of nodes differ by less than what a stamp may run ahead (FoldLimits.ahead_ms)."""
 
@@ -50,6 +52,7 @@ class Owner(Watcher):
         self.alive = True
         self.log = OwnersLog(cluster.partitions[shard])
         self.loop: Loop | None = None
+        self.rows: WideRows | None = None
         self._pace_ms = self.world.chance.choice((5, 25))
         self._open()
 
@@ -64,11 +67,11 @@ class Owner(Watcher):
             if isinstance(rows, Failed):
                 self.world.later(50, self._open)
                 return
-            cluster = self.cluster
+            cluster, self.rows = self.cluster, rows
             fold = cluster.newest_fold[self.node]
             self.loop = Loop(
-                self.log, rows, lambda: cluster.clock(self.node), self._on_effects,
-                new_state=lambda: StrictState(self.shard, cluster.shards, fold),
+                self.log, CountedRows(rows, self.world), lambda: cluster.clock(self.node), self._on_effects,
+                new_state=lambda: StrictState(self.shard, cluster.shards, fold, WATCH_EVERY),
                 forwarder=Forwarder(self.shard, self._forward), pace=lambda: self.world.now,
                 limits=cluster.loop_limits, watcher=self,
             )  # fmt: skip
@@ -144,6 +147,8 @@ class Cluster:
         self._log_faults = PartitionFaults(world, on="log" not in off)
         weather = chance.choice((StoreFaults(slow_ms=3), BAD_WEATHER)) if "store" not in off else StoreFaults()
         self.store = SimWideStore(chance, world.later, weather, resurrects=chance.random() < 0.3)
+        self.store.hit = world.hit
+        world.clock_slack_ms = 2 * SKEW_MS
         self.partitions = [Partition(world, self._log_faults) for _ in range(self.shards)]
         self.loop_limits = LoopLimits(
             saver=SaverLimits(
@@ -282,7 +287,7 @@ class Cluster:
             if owner.loop and owner.loop.caught_up:
                 self.world.hit("replay compared")
                 batches = [b for b in self.partitions[owner.shard].batches if b.last <= owner.loop.state.offset]
-                fresh = lambda o=owner: StrictState(o.shard, self.shards, 2)  # noqa: E731
+                fresh = lambda o=owner: StrictState(o.shard, self.shards, 2, WATCH_EVERY)  # noqa: E731
                 compare_with_replay(owner.loop.state, MemoryRows(), batches, fresh)
         self._count()
 
@@ -290,6 +295,9 @@ class Cluster:
         for owner in self.owners:
             if owner.loop and owner.loop.state.shard.out_of_chain:
                 self.world.hit("out-of-chain forward")
+
+    def check_emptied(self, devices: Iterable[int]) -> None:
+        """Nothing is promised: a write that comes late may bring back what nobody looks at any more."""
 
     def left_over(self) -> str:
         """What the first owner that holds anything still holds."""

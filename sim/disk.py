@@ -20,6 +20,10 @@ class PowerCut(BaseException):
     """Nobody who only expects errors catches it, as nobody survives it."""
 
 
+class Killed(PowerCut):
+    """Only the process dies: the kernel keeps what it was given, durable or not."""
+
+
 class _Content:
     """One file, whatever its name: two versions and the sectors in which they may differ."""
 
@@ -115,6 +119,10 @@ class Disk:
         self.operations += 1
         try:
             self.before(operation, path)
+        except Killed:
+            self.kill()
+            self._on = False  # The dying touch nothing.
+            raise
         except PowerCut:
             self.power_cut()
             raise

@@ -27,6 +27,8 @@ class Message:
     """List version → devices of the recipient that it was sealed for under that list."""
     own: frozenset[int] | None = None
     """Devices of its author that every attempt was sealed for: which attempt was accepted is not known."""
+    life_ms: int = 0
+    """Its own timer; 0: none."""
     sealed_at: int = 0
     """When it was sealed for the first time."""
     at: int = 0
@@ -34,7 +36,7 @@ class Message:
     version: int = 0
     accepted_at: int = 0
     fate: str = "waiting"
-    """waiting, sent, voided, or unknown recipient."""
+    """waiting, sent or voided."""
 
     @property
     def original(self) -> str:
@@ -77,16 +79,23 @@ class History:
         self._world = world
         self.messages: dict[str, Message] = {}
         self.by_number: dict[tuple[int, int, Lane, int], Message] = {}
+        self.resealed: set[str] = set()
         self.seen: dict[int, Seen] = {}
         self.removed: set[int] = set()
         self.blocks: list[tuple[int, int, int, int | None]] = []
         """(account, peer, from, until): widest interval in which a block may have been in force."""
+        self.sure_blocks: list[tuple[int, int, int, int | None]] = []
+        """(account, peer, from, until): narrowest interval in which a block was certainly in force."""
+        self.listed: dict[int, list[tuple[int, int]]] = {}
+        """Account → (when, version) of each device list that the server confirmed."""
         self.receipts_off: set[int] = set()
         """Accounts that ever had read receipts switched off."""
 
     def add(self, message: Message) -> None:
         self.messages[message.id] = message
         self.by_number[message.by, message.to, message.lane, message.n] = message
+        if message.of:
+            self.resealed.add(message.of)
 
     def of(self, device: int) -> Seen:
         return self.seen.setdefault(device, Seen())
@@ -104,6 +113,31 @@ class History:
             (a, p, since, self._world.now if (a, p, until) == (account, peer, None) else until)
             for a, p, since, until in self.blocks
         ]
+
+    def surely_blocked(self, account: int, peer: int) -> None:
+        """The server confirmed the block."""
+        self.sure_blocks.append((account, peer, self._world.now, None))
+
+    def unblocks(self, account: int, peer: int) -> None:
+        """From now on the block may be lifted at any moment."""
+        self.sure_blocks = [
+            (a, p, since, self._world.now if (a, p, until) == (account, peer, None) else until)
+            for a, p, since, until in self.sure_blocks
+        ]
+
+    def must_be_blocked(self, message: Message) -> bool:
+        sender = message.by >> 12
+        return any(
+            (account, peer) == (message.to, sender)
+            and since < message.sealed_at
+            and (until is None or message.accepted_at < until)
+            for account, peer, since, until in self.sure_blocks
+        )
+
+    def list_version_before(self, message: Message) -> int:
+        """The newest device list of its recipient that was confirmed before it was sealed at all."""
+        lists = self.listed.get(message.to, ())
+        return max((version for when, version in lists if when < message.sealed_at), default=0)
 
     def may_be_blocked(self, message: Message) -> bool:
         sender = message.by >> 12

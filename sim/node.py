@@ -7,17 +7,18 @@ operation on the disk, also while it recovers, and the disk can fail, fill up or
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from typing import cast
 
 import apsw
 
 from nightmail.core.state import State
 from nightmail.engine.filelog import FileLog
 from nightmail.engine.loop import Loop, LoopLimits, Watcher
-from nightmail.engine.ports import EngineError
+from nightmail.engine.ports import Damaged, EngineError, EntryRange, Failed, Found, Overtaken
 from nightmail.engine.saver import SaverLimits
 from nightmail.engine.sqlite import SqliteRows, SqliteSettings
 from nightmail.model.answers import Said
@@ -25,7 +26,8 @@ from nightmail.model.effects import Answer, Changed, Dismissed, Effect, Grew
 from nightmail.model.ids import SERVER
 from nightmail.model.limits import FoldLimits
 from nightmail.model.records import AnyBody, LimitsSet, Record
-from nightmail.model.rows import Need
+from nightmail.model.rows import Need, queue_id
+from nightmail.model.words import Lane
 
 from .disk import Disk, PowerCut
 from .drained import left_over
@@ -33,10 +35,17 @@ from .session import Session
 from .shadow import Shadow, ShadowLog, ShadowRows
 from .strict import StrictState
 from .vfs import DiskVfs
-from .world import World
+from .world import Broken, World
 
 FOLDER = "data"
 TICK_MS = 25
+WATCH_EVERY = 8
+JUMP_MS = 10_000
+"""How far the clock may be wrong, either way."""
+
+
+def a_watched_state() -> State:
+    return StrictState(every=WATCH_EVERY)
 
 
 class DiskFaults:
@@ -113,6 +122,7 @@ class Node(Watcher):
         world.later(0, self._boot)
         world.later(0, self.faults.fill)
         if self.faults.clock:
+            world.clock_slack_ms = 2 * JUMP_MS
             world.later(1_000, self._jump_clock)
         if self.faults.kills:
             world.later(2_000, self._kill_now_and_then)
@@ -129,7 +139,8 @@ class Node(Watcher):
             self.world.tell("node", "loses power while it recovers")
             self._down()
         except EngineError as error:
-            if not self.faults.on:
+            # No fault of this disk damages what it has confirmed: to find it damaged is never right.
+            if not self.faults.on or (isinstance(error, Damaged) and self.disk.is_on):
                 raise
             self.world.hit("could not open")
             self.world.tell("node", f"cannot open: {error}")
@@ -147,7 +158,7 @@ class Node(Watcher):
         )  # fmt: skip
         loop = self.loop = Loop(
             ShadowLog(log, self.shadow), ShadowRows(rows, self.shadow), self._clock, self._on_effects,
-            new_state=StrictState, pace=lambda: self.world.now, limits=self._loop_limits, watcher=self,
+            new_state=a_watched_state, pace=lambda: self.world.now, limits=self._loop_limits, watcher=self,
         )  # fmt: skip
         loop.recover()
         self.world.tell("node", f"is up at {rows.pointer}, log at {log.last}")
@@ -223,7 +234,7 @@ class Node(Watcher):
 
     def _jump_clock(self) -> None:
         if self.faults.on:
-            self._skew = self.world.between(-10_000, 10_000)
+            self._skew = self.world.between(-JUMP_MS, JUMP_MS)
             self.world.hit("clock jumped")
             self.world.later(self.world.between(1_000, 10_000), self._jump_clock)
 
@@ -281,8 +292,8 @@ class Node(Watcher):
         raise error
 
     def heal(self) -> None:
-        """Nothing fails any more."""
-        self.faults.on, self.faults.full, self._skew = False, "", 0
+        """Nothing fails any more, and nothing is slow."""
+        self.faults.on, self.faults.full, self.faults.slow, self._skew = False, "", 0, 0
 
     def close(self) -> None:
         self._life += 1
@@ -294,7 +305,22 @@ class Node(Watcher):
     def left_over(self) -> str:
         return left_over(self.loop.state) if self.loop and self.loop.ready else "the node is not up"
 
+    def check_emptied(self, devices: Iterable[int]) -> None:
+        """What was acknowledged or has expired is not only out of sight: the store no longer has it."""
+        assert self._rows is not None
+        queues = [queue_id(device, lane) for device in devices for lane in Lane]
+        answers: list[Found | Overtaken | Failed] = []
+        self._rows.load([EntryRange(queue, 0, 1 << 62) for queue in queues], answers.append)
+        for queue, entries in zip(queues, cast("Found", answers[0]), strict=True):
+            if entries:
+                raise Broken("nothing is left behind", f"{len(entries)} entries of {queue >> 1:x} are still stored")
+
+    @property
+    def marks(self) -> tuple[int, int] | None:
+        """How far its rows are saved, and its log's end; nothing while it is down."""
+        return (self._rows.pointer, self._log.last) if self._rows and self._log else None
+
     def check_replay(self) -> None:
         """What was folded live is what a replay from an older checkpoint gives."""
         if self.loop and self.loop.caught_up:
-            self.shadow.check(self.loop.state, StrictState)
+            self.shadow.check(self.loop.state, a_watched_state)

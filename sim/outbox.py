@@ -5,6 +5,7 @@ Durable before anything is sent; the same id and number on every retry, whatever
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from nightmail.model.answers import Accepted, Said, Settled
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 RESEALS = 3
 TRIES_WHEN_FULL = 3
+LOOK_UP_MS = 1_000
+"""Then ask again for a device list: whoever was asked may be no more."""
 
 
 class Outbox:
@@ -42,7 +45,8 @@ class Outbox:
         self._resealed: dict[tuple[str, int], int] = {}
         self._only: dict[str, int] = {}
         """Re-seal → the one device it is for."""
-        self._life: dict[str, int] = {}
+        self.accepted: deque[Message] = deque(maxlen=8)
+        """The last few that were."""
         self._known: dict[str, Accepted] = {}
         self._lists: dict[int, tuple[int, dict[int, int]]] = {}
         self._sequence = 0
@@ -66,12 +70,11 @@ class Outbox:
         chance = f"{client.world.chance.getrandbits(20):x}"
         ident = str(MessageId(client.world.now, self._sequence, client.device, chance))
         answers = client.latest.get(to) if of is None else None
-        message = Message(ident, client.device, to, lane, n, of, answers, client.newest.get(to, 0))
+        message = Message(ident, client.device, to, lane, n, of, answers, client.newest.get(to, 0), life_ms=life_ms)
         client.history.add(message)
         self.waiting.setdefault((to, lane), {})[n] = message
         if only:
             self._only[ident] = only
-        self._life[ident] = life_ms
         client.world.tell(client.name, f"writes {ident} to {to:x} as {lane.name} {n}" + (f" of {of}" if of else ""))
         self._send(message)
 
@@ -116,7 +119,7 @@ class Outbox:
         message.sealed_at = message.sealed_at or client.world.now
         body = Sent(
             to=message.to, lane=message.lane, n=message.n, floor=floor, seen=client.newest.get(message.to, 0),
-            id=message.id, tag=tag_of(message.id), kind=Kind.TEXT, of=message.of, life_ms=self._life[message.id],
+            id=message.id, tag=tag_of(message.id), kind=Kind.TEXT, of=message.of, life_ms=message.life_ms,
             list_version=version, envelopes=self._seal(message, to), own_envelopes=self._seal(message, copies),
         )  # fmt: skip
         client.say(body, lambda said: self._on_answer(message, said))
@@ -128,11 +131,19 @@ class Outbox:
         return tuple(Envelope(d, r, seal(message.original, d, r)) for d, r in devices.items())
 
     def _refresh(self, account: int, message: Message) -> None:
+        client, life, asking = self.client, self.client.life, [True]
+
         def answered(version: int, devices: dict[int, int]) -> None:
             self._lists[account] = (version, devices)
-            self._send(message)
+            go_on()
 
-        self.client.look_up(account, answered)
+        def go_on() -> None:
+            if asking[0] and life == client.life:
+                asking[0] = False
+                self._send(message)
+
+        client.look_up(account, answered)
+        client.world.later(LOOK_UP_MS, go_on)
 
     def forget_lists(self) -> None:
         self._lists.clear()
@@ -166,7 +177,9 @@ class Outbox:
                     self._given_up.add(message.id)
                 self._soon(message)
             case UnknownRecipient():
-                message.fate = "unknown recipient"
+                client.world.hit("unknown recipient")
+                self._lists.pop(message.to, None)
+                self._soon(message)  # They will join.
             case IdReused() | DeadLettered():
                 raise client.history.broke("answers", f"{message.id} got {said!r}")
             case Refusal() if said.retry:
@@ -191,6 +204,7 @@ class Outbox:
                 client.world.hit("void came too late")
             message.fate, message.at, message.version = "sent", said.at, said.list_version
             message.accepted_at = client.world.now
+            self.accepted.append(message)
             if message.of is None and said.at > client.newest.get(message.to, 0):
                 client.newest[message.to], client.latest[message.to] = said.at, message.id
         self.waiting[message.to, message.lane].pop(message.n, None)

@@ -10,8 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from nightmail.engine.ports import Stored, TrimmedAway
+from nightmail.model.ids import SERVER
+from nightmail.model.records import AnyBody, Forwarded, decode_record
 
 from .world import World
+
+FROM_SERVER = SERVER.to_bytes(8, "little")
+"""How a record that no device sent begins."""
 
 
 class Partition:
@@ -22,6 +27,8 @@ class Partition:
         self.batches: list[Stored] = []
         """Everything ever appended: the evidence. What is trimmed is only hidden from owners."""
         self._starts: dict[int, int] = {}
+        self._told: dict[int, set[int]] = {}
+        """Shard → what it has told this one."""
         self.last = 0
         self.trimmed = 0
 
@@ -50,10 +57,20 @@ class Partition:
 
     def _store(self, at: int, records: Sequence[bytes]) -> int:
         first = self.last + 1
+        for record in records:
+            if record.startswith(FROM_SERVER):
+                self._count(decode_record(record).body)
         self._starts[first] = len(self.batches)
         self.batches.append(Stored(first, at, list(records)))
         self.last += len(records)
         return first
+
+    def _count(self, body: AnyBody) -> None:
+        if isinstance(body, Forwarded):
+            told = self._told.setdefault(body.source, set())
+            if body.k in told:
+                self._world.hit("forward repeated")
+            told.add(body.k)
 
     def after(self, offset: int) -> Iterator[Stored]:
         """Batches that begin behind `offset`, which ends one."""

@@ -18,6 +18,7 @@ from nightmail.model.rows import Entry
 from nightmail.model.words import Lane, Platform
 
 from .client import Client
+from .liar import lie
 
 if TYPE_CHECKING:
     from .town import Town
@@ -48,6 +49,7 @@ class Habits:
     lose_ack: float
     unreadable: float
     timer: float
+    lie: float
 
     @classmethod
     def draw(cls, town: Town, off: frozenset[str]) -> Habits:
@@ -60,7 +62,7 @@ class Habits:
             write=30, read=6, cut=some(4), crash=some(2), second_link=some(2), offline=some(3), late_ack=some(2),
             give_up=some(2), block=some(0.6), receipts=some(0.4), link=some(0.5), remove=some(0.3),
             high_lane=chance.choice((0.0, 0.1, 0.5)), repeat=some(0.2), lose_ack=some(0.2), unreadable=some(0.08),
-            timer=some(0.2),
+            timer=some(0.2), lie=some(1),
         )  # fmt: skip
         for habit in off & {habit.name for habit in fields(cls)}:
             setattr(habits, habit, 0.0)
@@ -171,6 +173,7 @@ class Person:
                     return
                 assert isinstance(said, Done), said
                 self._changing = False
+                self.town.history.listed.setdefault(self.account, []).append((self.world.now, body.version))
                 for client in self.clients:
                     client.outbox.forget_lists()
 
@@ -190,9 +193,12 @@ class Person:
             self.world.hit("blocked")
         else:
             self.blocked.discard(peer)
+            self.town.history.unblocks(self.account, peer)
 
         def answered(said: Said) -> None:
-            if not on:
+            if on:
+                self.town.history.surely_blocked(self.account, peer)
+            else:
                 self.town.history.unblocked(self.account, peer)
             self.world.later(SETTLED_MS, lambda: self._wishing.discard(peer))
 
@@ -223,6 +229,7 @@ class Person:
             "receipts": self.switch_receipts,
             "link": self.link_device,
             "remove": self.remove_device,
+            "lie": lambda: lie(client, self.town.backend),
         }
         names = list(deeds) if client.wants_online else ["write", "read", "give_up", "crash"]
         deeds[chance.choices(names, [getattr(habits, name) for name in names])[0]]()

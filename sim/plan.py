@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from random import Random
+from typing import TypeAlias
+
+from nightmail.engine.ports import EngineError
 
 from .cluster import Cluster, a_later_fold
 from .disk import Disk
@@ -14,6 +18,8 @@ from .strict import Misstep, strictly
 from .town import Town
 from .vfs import DiskVfs
 from .world import Broken, World
+
+Machine: TypeAlias = Node | Cluster
 
 REPLAYS = 3
 FAULTS = ("power", "kills", "errors", "full", "slow", "clock", "takeovers", "store", "log")
@@ -50,12 +56,15 @@ class Plan:
         return " ".join(words)
 
 
-def run(plan: Plan, world: World | None = None) -> World:
-    """Live the plan through. Raises Broken (with the world's story) if a promise was not kept."""
+def run(plan: Plan, world: World | None = None, watch: Callable[[Town, Machine], None] | None = None) -> World:
+    """Live the plan through. Raises Broken (with the world's story) if a promise was not kept.
+
+    `watch` is shown the town and its machine before anything happens.
+    """
     world = world or World(plan.seed)
     people = plan.people or 2 + plan.seed % 3
     town = Town(world, people, plan.off)
-    machine: Node | Cluster | None = None
+    machine: Machine | None = None
     vfs = DiskVfs(f"sim{plan.seed}", Disk(Random(0)), Random(0), default=True)
     try:
         with a_later_fold(), strictly():
@@ -64,6 +73,8 @@ def run(plan: Plan, world: World | None = None) -> World:
             else:
                 machine = Cluster(world, town.limits, plan.off)
             town.open(machine)
+            if watch:
+                watch(town, machine)
             for _ in range(REPLAYS):
                 world.run_until(world.now + round(plan.seconds * 1000 / REPLAYS))
                 machine.check_replay()
@@ -71,10 +82,16 @@ def run(plan: Plan, world: World | None = None) -> World:
             town.heal()
             town.settle(machine.left_over)
             machine.check_replay()
+            machine.check_emptied(town.history.seen)
             town.judge()
     except Broken as broken:
         broken.world = world
         raise
+    except EngineError as error:
+        world.tell("checker", str(error))
+        broken = Broken("the data can be opened", str(error))
+        broken.world = world
+        raise broken from error
     except (Misstep, AssertionError, LookupError) as mistake:
         world.tell("checker", f"{type(mistake).__name__}: {mistake}")
         broken = Broken("the fold keeps its rules", f"{type(mistake).__name__}: {mistake}")

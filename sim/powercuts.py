@@ -43,7 +43,7 @@ from nightmail.engine.ports import (
 from nightmail.engine.sqlite import SqliteRows, SqliteSettings
 from nightmail.model.rows import Kept
 
-from .disk import Disk, PowerCut
+from .disk import Disk, Killed, PowerCut
 from .vfs import DiskVfs
 
 FOLDER = "data"
@@ -78,15 +78,25 @@ class Faults:
         self._chance = chance
         self.errors = errors
         self.left = 0
+        self._at_sync_of, self._kills = "", False
 
     def plan(self, operations: int) -> None:
         self.left = self._chance.randrange(1, operations)
+        # Just before a sync most is at stake; and sometimes only the process dies.
+        self._at_sync_of = self._chance.choice(("", "", "log-", "rows."))
+        self._kills = self._chance.random() < 0.2
 
     def __call__(self, operation: str, path: str) -> None:
         self.left -= 1
+        if self.left == 0 and self._at_sync_of and not (operation == "sync" and self._at_sync_of in path):
+            self.left = 1
         if self.left == 0:
-            raise PowerCut
+            raise Killed if self._kills else PowerCut
         if self.errors and operation in ("write", "sync") and self._chance.random() < 0.01:
+            if operation == "sync" and self.left > 0 and self._chance.random() < 0.5:
+                # What comes next is what a failed sync is feared for.
+                self.left = min(self.left, self._chance.randrange(1, self._chance.choice((4, 30))))
+                self._at_sync_of, self._kills = "", self._chance.random() < 0.5
             raise OSError(
                 self._chance.choice((errno.EIO, errno.ENOSPC) if operation == "write" else (errno.EIO,)), path
             )

@@ -95,6 +95,9 @@ class Session:
         def found(state: State) -> None:
             if not self.link.open or after != self._next[lane]:
                 return
+            mailbox = state.mailboxes[self.device]
+            if mailbox and mailbox.lanes[lane].head < after:
+                self.world.hit("owner behind client")
             items = offer(state, self.device, lane, after, BATCH)
             if not items:
                 return

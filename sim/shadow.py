@@ -49,7 +49,7 @@ class Shadow:
 
 def compare_with_replay(live: State, rows: MemoryRows, batches: list[Stored], new_state: Callable[[], State]) -> None:
     """Fold `batches` from the checkpoint in `rows` on; every row must be as it is live."""
-    replayed = Folding(_Recorded(batches), rows, new_state, lambda _: None, _raise)
+    replayed = Folding(_Recorded(batches), rows, new_state, lambda _: None, _raise, lambda _: None)
     replayed.rebuild()
     again = replayed.state
     if again.offset != live.offset:

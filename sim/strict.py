@@ -19,9 +19,10 @@ from typing import Any, TypeVar
 from nightmail.core.gaps import gap_at
 from nightmail.core.state import FOLD, State, Table, encode_row
 from nightmail.core.step import FOLDS, Fold, Needs, Step
-from nightmail.model.effects import Answer
+from nightmail.model.effects import Answer, Effect
 from nightmail.model.ids import account_of, shard_of
-from nightmail.model.records import AnyBody, Copied, Expired, Receipted, Unlinked, Watched
+from nightmail.model.records import AnyBody, Copied, Expired, Receipted, Sent, Unlinked, Watched
+from nightmail.model.refusals import MailboxFull
 from nightmail.model.rows import Changes, DueHour, Kept, Mailbox, Need, Queue, Stream, queue_id
 
 K = TypeVar("K")
@@ -62,6 +63,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.phase = Phase.OUTSIDE
+        self.steps = 0
         self.named: set[tuple[Kept, Any]] = set()
         self.written: set[tuple[Kept, Any]] = set()
         self.asked: AnyBody | None = None
@@ -111,6 +113,10 @@ class StrictTable(Table[K, R]):
         self._write(key)
         super().__setitem__(key, row)
 
+    def touch(self, key: K, offset: int) -> None:
+        self._write(key)
+        super().touch(key, offset)
+
     def __delitem__(self, key: K) -> None:
         self._write(key)
         super().__delitem__(key)
@@ -120,10 +126,15 @@ class StrictTable(Table[K, R]):
 
 
 class StrictState(State):
-    """A state whose tables hold the fold to its word."""
+    """A state whose tables hold the fold to its word.
 
-    def __init__(self, index: int = 0, shards: int = 1, newest_fold: int = FOLD) -> None:
+    Who touches which row is watched in every step; that the rows are sound, in every `every`-th:
+    it takes longer than the step itself.
+    """
+
+    def __init__(self, index: int = 0, shards: int = 1, newest_fold: int = FOLD, every: int = 1) -> None:
         super().__init__(index, shards, newest_fold)
+        self.every = every
         self.watch = Watch()
         self.watched: dict[Kept, StrictTable[Any, Any]] = {}
         self.streams = self._watched(self.streams, Kept.STREAM, lambda key: self.owns(key[1]))
@@ -206,18 +217,23 @@ def _strict_step(step: Step) -> Step:
             raise Unnamed(f"{type(body).__name__} was taken before its needs were met")
         watch.asked = None
         watch.written.clear()
-        before = {key: _bytes(state, *key) for key in watch.named}
+        watch.steps += 1
+        thorough = watch.steps % state.every == 0
+        before = {key: _bytes(state, *key) for key in watch.named} if thorough else {}
         counted = len(state.effects), len(state.forwards), len(state.derived)
         watch.phase = Phase.STEP
         try:
             step(state, by, via, body)
         finally:
             watch.phase = Phase.OUTSIDE
+        if not thorough:
+            return
         for key in watch.named - watch.written:
             if _bytes(state, *key) != before[key]:
                 raise Unsaid(f"{key} changed in {type(body).__name__}")
         check_rows(state, watch.written)
         check_consequences(state, *counted)
+        check_refusal(state, body, state.effects[counted[0] :])
 
     return taken
 
@@ -298,6 +314,14 @@ def check_consequences(state: StrictState, effects: int, forwards: int, derived:
                 _expect(state.owns_device(body.device), "a consequence's shard", body)
             case _:
                 raise Crooked(f"{type(body).__name__} may not follow from another record")
+
+
+def check_refusal(state: StrictState, body: AnyBody, effects: Sequence[Effect]) -> None:
+    """Only if no device has room is a message refused for want of it."""
+    if isinstance(body, Sent) and any(isinstance(e, Answer) and isinstance(e.said, MailboxFull) for e in effects):
+        boxes = [state.watched[Kept.MAILBOX].unwatched(envelope.device) for envelope in body.envelopes]
+        full = state.shard.limits.mailbox_entries
+        _expect(all(box is None or box.waiting >= full for box in boxes), "a refusal for want of room", body)
 
 
 def _expect(so: bool, what: str, seen: object) -> None:

@@ -14,6 +14,8 @@ from .session import Backend
 from .world import Broken, World
 
 HEALING_MS = 600_000
+LAST_CHECKPOINT_MS = 12_000
+"""Longer than two checkpoints may be apart."""
 
 
 class Town:
@@ -25,7 +27,7 @@ class Town:
         self.limits = FoldLimits(
             mailbox_entries=chance.choice((5, 20, 10_000)),
             ring_acks=chance.choice((4, 16, 256)),
-            ttl_ms=chance.choice((0, 20_000, 300_000)),
+            ttl_ms=chance.choice((0, 4_000, 20_000, 300_000)),
             tick_items=chance.choice((1, 3, 256)),
         )
         self.window = min(self.limits.ring_acks, 32)
@@ -71,7 +73,7 @@ class Town:
             if self.world.now > until:
                 raise Broken("everything drains", f"still, long after healing: {busy}")
             self.world.run_until(self.world.now + 1_000)
-        self.world.run_until(self.world.now + 3_000)
+        self.world.run_until(self.world.now + LAST_CHECKPOINT_MS)
 
     def _busy(self) -> str:
         clients = [client for person in self.people for client in person.clients]

@@ -15,6 +15,7 @@ import apsw
 
 from .disk import Disk, DiskFile
 
+WRITE_BYTES = 128 * 1024
 _CREATE = apsw.SQLITE_OPEN_CREATE
 _SYNCS_FOLDER = apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_SUPER_JOURNAL
 
@@ -56,9 +57,10 @@ class DiskVfs(apsw.VFS):
         path = name if isinstance(name, str) else name.filename()
         flags[1] = flags[0]
         try:
-            if flags[0] & _CREATE and not self.disk.exists(path):
-                return _VfsFile(self.disk, path, self.disk.create(path), bool(flags[0] & _SYNCS_FOLDER))
-            return _VfsFile(self.disk, path, self.disk.open(path), False)
+            creates = bool(flags[0] & _CREATE)
+            is_new = creates and not self.disk.exists(path)
+            file = self.disk.create(path) if is_new else self.disk.open(path)
+            return _VfsFile(self.disk, path, file, creates and bool(flags[0] & _SYNCS_FOLDER))
         except OSError as error:
             raise _sqlite(apsw.CantOpenError, apsw.SQLITE_CANTOPEN, error) from error
 
@@ -67,7 +69,7 @@ class _VfsFile:
     def __init__(self, disk: Disk, path: str, file: DiskFile, syncs_folder: bool) -> None:
         self._disk, self._path, self._file = disk, path, file
         self._syncs_folder = syncs_folder
-        """With its first sync, as SQLite does on Linux for the journals it creates."""
+        """With its first sync, as SQLite does on Linux for journals that it would create if they were not there."""
 
     def excepthook(
         self, etype: type[BaseException] | None, evalue: BaseException | None, etraceback: TracebackType | None
@@ -81,6 +83,7 @@ class _VfsFile:
             raise _sqlite(apsw.IOError, apsw.SQLITE_IOERR_READ, error) from error
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
+        assert len(data) < WRITE_BYTES, "SQLite's own VFS would call this a full disk"
         try:
             self._file.write(offset, bytes(data))
         except OSError as error:

@@ -103,6 +103,8 @@ class SimWideStore:
     def __init__(self, chance: Random, later: Later, faults: Faults | None = None, *, resurrects: bool = False) -> None:
         self.faults = faults or Faults()
         """May be exchanged at any time: good weather, bad weather."""
+        self.hit: Callable[[str], None] = lambda what: None
+        """Told of what is worth counting."""
         self._chance, self._later = chance, later
         self._issued = 0
         self._rows: dict[tuple[int, RowKey], _Partition[bytes | None]] = defaultdict(
@@ -168,6 +170,7 @@ class SimWideStore:
 
         def apply_late() -> None:
             if self._happens(0.7):
+                self.hit("write timed out yet applied")
                 apply()
 
         if self._happens(self.faults.refuses):
@@ -208,6 +211,7 @@ class SimWideStore:
         def become_sure() -> None:
             partition.unsure.remove(write)
             if self._happens(0.7):
+                self.hit("write timed out yet applied")
                 apply()
 
         if self._happens(self.faults.refuses):

@@ -30,6 +30,8 @@ class World:
         self.sometimes: Counter[str] = Counter()
         """How often each interesting thing happened: a campaign in which one never did proves little."""
         self.story: deque[str] = deque(maxlen=4_000)
+        self.clock_slack_ms = 0
+        """By how much the servers' clocks may disagree with each other, or with themselves."""
         self._start = start_ms
         self._schedule: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0

@@ -236,6 +236,20 @@ def test_a_database_of_an_earlier_time_is_refused_because_the_log_does_not_reach
     server.close()
 
 
+def test_a_damaged_page_that_only_a_later_read_meets_is_told_to_the_operator(data: Data) -> None:
+    page = 4_096  # the rows begin on the second one
+    before = data.files[FILE_NAME]
+    data.put(FILE_NAME, before[:page] + b"\xff" * page + before[2 * page :])
+    server = Server(data.folder)
+    for _ in range(50):
+        server.now += 100
+        server.loop.tick()
+    ready, troubles = server.loop.ready, server.troubles
+    server.close()
+    assert not ready
+    assert [str(data.folder / FILE_NAME) in trouble for trouble in troubles] == [True]
+
+
 # --- the folder -------------------------------------------------------------------------------
 
 

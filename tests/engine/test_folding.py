@@ -254,8 +254,14 @@ class Recording:
     def __init__(self, log: MemoryLog | None = None, rows: HeldRows | None = None, shards: int = 1) -> None:
         self.log, self.rows = log or MemoryLog(), rows or HeldRows()
         self.handed: list[Folded] = []
+        self.troubles: list[str] = []
         self.folding = Folding(
-            self.log, self.rows, lambda: StrictState(shard_of(BOB, shards), shards), self.handed.append, self._raise
+            self.log,
+            self.rows,
+            lambda: StrictState(shard_of(BOB, shards), shards),
+            self.handed.append,
+            self._raise,
+            self.troubles.append,
         )
 
     def _raise(self, _offset: int, error: Exception) -> None:

@@ -69,7 +69,12 @@ class Shard:
         self.rows = rows or MemoryRows()
         self.handed: list[Folded] = []
         self.folding = Folding(
-            MemoryLog(), self.rows, lambda: StrictState(index, shards), self.handed.append, _only_rubbish_is_dead
+            MemoryLog(),
+            self.rows,
+            lambda: StrictState(index, shards),
+            self.handed.append,
+            _only_rubbish_is_dead,
+            lambda _: None,
         )
         self.folding.rebuild()
 

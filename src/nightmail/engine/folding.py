@@ -30,6 +30,9 @@ from .ports import Failed, Found, Log, Overtaken, Rows, Stored, TrimmedAway
 ROUNDS_MAX = 2
 """Loads that one record may need: rows, then what they point to. More is a `needs` that never ends."""
 
+FAILURES_TOLD = 5
+"""Loads that fail in a row before the operator is told. They are repeated all the same."""
+
 
 class Durable(Struct):
     """A batch that the log has. `records` is None where only its bytes are at hand."""
@@ -61,14 +64,14 @@ class Folding:
         new_state: Callable[[], State],
         on_folded: Callable[[Folded], None],
         on_poison: Callable[[int, Exception], None],
+        on_trouble: Callable[[str], None],
     ) -> None:
         self._log, self._rows, self._new_state = log, rows, new_state
-        self._on_folded, self._on_poison = on_folded, on_poison
+        self._on_folded, self._on_poison, self._on_trouble = on_folded, on_poison, on_trouble
         self.state = new_state()
         self.ready = False
         """Everything that was durable when we started is folded."""
         self.stopped: FoldTooNew | None = None
-
         self._batches: deque[Durable] = deque()
         self._early: list[Durable] = []
         self._replay: Iterator[Stored] | None = None
@@ -88,6 +91,8 @@ class Folding:
         """Counts rebuilds: an answer that was asked for in an earlier life is not ours any more."""
         self._wants_rebuild = False
         self._failed_load: Callable[[], None] | None = None
+        self._failures = 0
+        """Loads that failed, one after the other."""
         self._poisoned: dict[tuple[int, int], str] = {}
         """(offset, n): the n-th record under that offset raised."""
 
@@ -287,7 +292,11 @@ class Folding:
             if isinstance(found, Failed):
                 self._loading = True
                 self._failed_load = lambda: self._load(missing, then)
+                self._failures += 1
+                if self._failures == FAILURES_TOLD:
+                    self._on_trouble(found.why)
                 return
+            self._failures = 0
             self._install(missing, found)
             then()
 
@@ -303,7 +312,7 @@ class Folding:
     def read(self, wanted: Callable[[State], Sequence[Need]], then: Callable[[State], None]) -> None:
         """Look at rows outside the fold: call `then` once nothing that `wanted` names is missing.
 
-        Not called at all if the state is rebuilt meanwhile: whoever asked will ask again.
+        Not called at all if the rows cannot be read, or the state is rebuilt meanwhile: ask again.
         """
         missing = wanted(self.state)
         if not missing:

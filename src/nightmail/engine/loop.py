@@ -70,7 +70,7 @@ class Watcher:
         """A record could not be applied and was set aside."""
 
     def on_trouble(self, why: str) -> None:
-        """Checkpoints keep failing. Nothing is lost, but the log grows."""
+        """Checkpoints keep failing, or rows cannot be read. Nothing is lost, but nothing gets better by itself."""
 
     def on_saved(self, checkpoint: Checkpoint) -> None:
         """A checkpoint is durable."""
@@ -98,7 +98,7 @@ class Loop:
         self._forwarder = forwarder
         self._watcher = watcher or Watcher()
         self.limits = limits or LoopLimits()
-        self._folding = Folding(log, rows, new_state, self._folded, self._watcher.on_poison)
+        self._folding = Folding(log, rows, new_state, self._folded, self._watcher.on_poison, self._watcher.on_trouble)
         self._saver = Saver(rows, self.limits.saver, self._saved, self._watcher.on_trouble)
         self._waiting: deque[tuple[Record, bytes]] = deque()
         """Submitted, not yet on its way to the log."""

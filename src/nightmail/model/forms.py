@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from .ids import ACCOUNT_BITS, DEVICE_BITS, MESSAGE_ID_CHARS, MessageId
+from .ids import ACCOUNT_BITS, DEVICE_BITS, MESSAGE_ID_CHARS, MessageId, account_id
 from .limits import FoldLimits, FormLimits
 from .records import (
     Acked,
@@ -126,6 +126,8 @@ class Form:
     def _joined(self, _: int, new: Registered | Linked) -> Complaint:
         if isinstance(new, Registered) and not 1 <= len(new.handle) <= self._form.handle_chars:
             return f"a handle has 1 to {self._form.handle_chars} characters"
+        if isinstance(new, Registered) and new.account != account_id(new.handle):
+            return "account is not what follows from the handle"
         if len(new.token) != TOKEN_BYTES:
             return f"token is not a digest of {TOKEN_BYTES} bytes"
         if len(new.label) > self._form.label_chars:

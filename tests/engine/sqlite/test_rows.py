@@ -80,6 +80,20 @@ def test_what_was_confirmed_survives_a_killed_process(tmp_path: Path) -> None:
     rows.close()
 
 
+def test_a_large_write_ahead_log_is_read_back_after_a_kill(tmp_path: Path) -> None:
+    """SQLite's VFS takes no write of 128 KiB or more in one piece."""
+    rows = a_store(tmp_path)
+    large = bytes(range(256)) * 2_000
+    save(rows, Checkpoint(3, 1, rows=[Saving(SHARD, 3, large)]))
+    copy = tmp_path.parent / f"{tmp_path.name}-copy"
+    shutil.copytree(tmp_path, copy)
+    assert (copy / f"{FILE_NAME}-wal").stat().st_size > 128 * 1024
+    again = a_store(copy)
+    assert (again.pointer, shard_row(again)) == (3, [large])
+    again.close()
+    rows.close()
+
+
 # --- nothing is left behind -------------------------------------------------------------------
 
 

@@ -19,7 +19,8 @@ from . import schema
 
 BUSY_MS = 5_000
 PAGE_BYTES = 4_096
-_COPY_BYTES = 1 << 20
+_COPY_BYTES = 1 << 16
+"""SQLite's own VFS refuses a write of 128 KiB or more, and calls it a full disk."""
 
 
 class Place(NamedTuple):

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from nightmail.core.mailbox import offer
+from nightmail.core.state import State
+from nightmail.model.rows import Entry, Gap
+from nightmail.model.words import Lane
+from sim import campaign, session
+from sim.campaign import tell_failure
+from sim.plan import FAULTS, Plan, run, shrink
+from sim.world import Broken, World
+
+MODES = ("node", "cluster")
+QUIET = frozenset(FAULTS)
+"""A day on which nothing goes wrong, so that something is delivered, whatever the seed."""
+
+TELL = """
+import sys
+from hashlib import sha256
+from sim.plan import Plan, run
+world = run(Plan(sys.argv[1], 3, seconds=2))
+print(world.events, sha256("\\n".join(world.story).encode()).hexdigest(), sorted(world.sometimes.items()))
+"""
+
+
+def miscounted(state: State, device: int, lane: Lane, after: int, most: int) -> list[tuple[int, Entry] | Gap]:
+    """Numbers that begin at 2: breaks with the first entry that reaches anybody, whatever the seed."""
+    items = offer(state, device, lane, after, most)
+    return [item if isinstance(item, Gap) else (item[0] + 1, item[1]) for item in items]
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "offer", miscounted)
+
+
+def broken_by(plan: Plan) -> Broken:
+    with pytest.raises(Broken) as caught:
+        run(plan)
+    return caught.value
+
+
+def evidence(world: World) -> tuple[object, ...]:
+    return world.events, world.now, list(world.story), world.sometimes
+
+
+# --- one seed ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_one_seed_is_one_story_whatever_ran_before(mode: str) -> None:
+    plan = Plan(mode, 3, seconds=2)
+    first = evidence(run(plan))
+    run(Plan(mode, 4, people=2, seconds=1))
+    assert evidence(run(plan)) == first
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_one_seed_is_one_story_in_every_process(mode: str) -> None:
+    """A worker's failure must be seen again by whoever runs its command."""
+
+    def told(hash_seed: str) -> str:
+        surroundings = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        command = [sys.executable, "-c", TELL, mode]
+        return subprocess.run(command, env=surroundings, check=True, capture_output=True, text=True).stdout
+
+    assert told("1") == told("2")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_another_seed_is_another_story(mode: str) -> None:
+    assert run(Plan(mode, 3, seconds=1)).story != run(Plan(mode, 4, seconds=1)).story
+
+
+# --- a failure --------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize("mode", MODES)
+def test_a_broken_promise_brings_its_world_and_its_story(mode: str) -> None:
+    broken = broken_by(Plan(mode, 3, seconds=5, off=QUIET))
+    assert broken.promise == "gap-free"
+    assert broken.world is not None
+    assert broken.world.seed == 3
+    assert "gap-free" in broken.world.story[-1]
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_failure_is_shrunk_to_a_smaller_plan_that_breaks_the_same_promise() -> None:
+    plan = Plan("node", 3, seconds=5, off=QUIET)
+    promise = broken_by(plan).promise
+    smaller, shorter = shrink(plan, promise, tries=12)
+    assert shorter is not None
+    assert shorter.promise == promise
+    assert (smaller.seconds, -len(smaller.off)) < (plan.seconds, -len(plan.off))
+    again = broken_by(smaller)
+    assert again.world
+    assert shorter.world
+    assert evidence(again.world) == evidence(shorter.world)
+
+
+def test_a_plan_that_breaks_nothing_is_not_shrunk() -> None:
+    plan = Plan("node", 3, people=2, seconds=0.5)
+    assert shrink(plan, "nothing lost", tries=2) == (plan, None)
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_failure_is_told_with_the_command_that_shows_it_again(capsys: pytest.CaptureFixture[str]) -> None:
+    plan = Plan("node", 3, people=2, seconds=5, off=QUIET | {"crash"})
+    broken = broken_by(plan)
+    tell_failure(plan, broken, may_shrink=False)
+    told = capsys.readouterr().err
+    assert f"BROKEN {broken}" in told
+    command = "again:  python -m sim.campaign --mode node --seed 3 --seeds 1 --people 2 --seconds 5 --off "
+    assert command + ",".join(sorted(plan.off)) in told
+    assert broken.world is not None
+    assert told.endswith(f"{broken.world.story[-1]}\n")
+
+
+# --- the campaign -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def campaign_of(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., object]:
+    def start(*arguments: str) -> tuple[int, dict[str, object]]:
+        monkeypatch.setattr(sys, "argv", ["campaign", *arguments])
+        code = campaign.main()
+        return code, json.loads(capsys.readouterr().out.splitlines()[-1])
+
+    return start
+
+
+def test_a_clean_campaign_ends_with_zeros(campaign_of: Callable[..., tuple[int, dict[str, object]]]) -> None:
+    code, outcome = campaign_of("--mode", "cluster", "--seeds", "2", "--seconds", "1")
+    assert code == 0
+    assert (outcome["seeds"], outcome["lost"], outcome["doubled"], outcome["reordered"]) == (2, 0, 0, 0)
+    assert outcome["broken"] is None
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_broken_campaign_names_its_seed(campaign_of: Callable[..., tuple[int, dict[str, object]]]) -> None:
+    code, outcome = campaign_of("--seed", "3", "--seeds", "2", "--off", ",".join(FAULTS), "--no-shrink")
+    assert code == 1
+    assert (outcome["failed_seed"], outcome["broken"]) == (3, "gap-free")
