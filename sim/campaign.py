@@ -18,6 +18,8 @@ from collections import Counter
 from .plan import FAULTS, HABITS, Plan, run, shrink
 from .world import Broken
 
+SECONDS = {"node": 20, "cluster": 8}
+"""Of simulated time: a cluster has more going on in each."""
 STORY_LINES = 60
 SHRINK_TRIES = 120
 
@@ -47,7 +49,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=25, help="how many")
     parser.add_argument("--seed", type=int, default=1, help="the first one")
     parser.add_argument("--people", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=Plan.seconds, help="of simulated time before healing")
+    parser.add_argument("--seconds", type=float, default=0, help="of simulated time before healing")
     parser.add_argument(
         "--off", default="", help="habits and faults that do not occur: " + ", ".join((*FAULTS, *HABITS))
     )
@@ -63,7 +65,7 @@ def main() -> int:
     outcome: dict[str, object] = {"campaign": "sim", "mode": options.mode, "seeds": options.seeds, "seed": options.seed}
     broken_promise = ""
     for seed in range(options.seed, options.seed + options.seeds):
-        plan = Plan(options.mode, seed, options.people, options.seconds, off)
+        plan = Plan(options.mode, seed, options.people, options.seconds or SECONDS[options.mode], off)
         try:
             world = run(plan)
         except Broken as broken:
