@@ -49,6 +49,8 @@ class Outbox:
         """The last few that were."""
         self._known: dict[str, Accepted] = {}
         self._lists: dict[int, tuple[int, dict[int, int]]] = {}
+        self._retrying: dict[str, int] = {}
+        """Message → the life in which another attempt is on its way."""
         self._sequence = 0
 
     @property
@@ -210,9 +212,18 @@ class Outbox:
         self.waiting[message.to, message.lane].pop(message.n, None)
 
     def _soon(self, message: Message) -> None:
+        """Try again in a while; however many noes came, one more attempt is on its way."""
         life = self.client.life
-        delay = self.client.world.between(20, 400)
-        self.client.world.later(delay, lambda: self._send(message) if life == self.client.life else None)
+        if self._retrying.get(message.id) == life:
+            return
+        self._retrying[message.id] = life
+
+        def again() -> None:
+            if life == self.client.life:
+                del self._retrying[message.id]
+                self._send(message)
+
+        self.client.world.later(self.client.world.between(20, 400), again)
 
     # --- what did not arrive --------------------------------------------------------------------
 

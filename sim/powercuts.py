@@ -199,7 +199,7 @@ class Case:
 
     def _append(self, log: FileLog) -> None:
         chance = self.chance
-        records = [chance.randbytes(chance.choice((0, 5, 60, 700))) for _ in range(chance.randrange(1, 4))]
+        records = [chance.randbytes(chance.choice((0, 5, 60, 700, 2_500))) for _ in range(chance.randrange(1, 4))]
         self._doubtful.append(records)
         before = log.last
 
