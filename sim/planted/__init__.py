@@ -1,0 +1,13 @@
+"""Bugs that somebody could have made, each to be caught by the suites: see `sim.teeth`."""
+
+from __future__ import annotations
+
+from . import devices, engine, forwards, keeping, logfiles, receipts, receiving, sending, wide
+from .tools import Bug, Uprooted
+
+BUGS: tuple[Bug, ...] = (
+    *sending.BUGS, *receiving.BUGS, *receipts.BUGS, *devices.BUGS, *engine.BUGS, *keeping.BUGS, *forwards.BUGS,
+    *logfiles.BUGS, *wide.BUGS,
+)  # fmt: skip
+
+__all__ = ["BUGS", "Bug", "Uprooted"]

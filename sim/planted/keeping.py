@@ -1,0 +1,89 @@
+# pyright: reportPrivateUsage=false
+"""Bugs in what a checkpoint holds, and in what is put into memory and let go of."""
+
+# pyright: basic
+# A planted bug is wrong on purpose, in types as well.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from msgspec.structs import replace
+
+from nightmail.core.state import State, Table, decode_entry
+from nightmail.engine import cache, saver
+from nightmail.engine.ports import Checkpoint
+from nightmail.model.rows import Kept, RowKey
+
+from .tools import LOOP, Bug, Plant, method, swap
+
+
+def _checkpoint(spoil: Callable[[Checkpoint], Checkpoint]) -> Plant:
+    def plant() -> AbstractContextManager[None]:
+        right = saver.take_checkpoint
+        return swap(right, lambda state, at: spoil(right(state, at)))
+
+    return plant
+
+
+def _without_kind(kind: Kept) -> Plant:
+    return _checkpoint(lambda taken: replace(taken, rows=[row for row in taken.rows if row.key.kind != kind]))
+
+
+def _without_one(taken: Checkpoint) -> Checkpoint:
+    """One row is passed over, if there are several of its kind."""
+    boxes = [row for row in taken.rows if row.key.kind == Kept.MAILBOX]
+    return replace(taken, rows=[row for row in taken.rows if len(boxes) < 2 or row is not boxes[-1]])
+
+
+def _over_newer_ones() -> AbstractContextManager[None]:
+    """What was read is put in place of what is there."""
+    right = State.install
+
+    def install(state: State, key: RowKey, data: bytes | None) -> None:
+        if key.kind is Kept.STREAM:
+            dict.pop(state.streams, (key.a, key.b), None)
+        elif key.kind is not Kept.SHARD:
+            dict.pop(state.by_number[key.kind], key.a, None)
+        right(state, key, data)
+
+    return method(State, "install", install)
+
+
+def _back_from_the_dead() -> AbstractContextManager[None]:
+    """Whatever the store has is taken for waiting."""
+
+    def install_entries(state: State, number: int, stored: Iterable[tuple[int, bytes]]) -> None:
+        entries = state.entries.setdefault(number, {})
+        for seq, data in stored:
+            entries.setdefault(seq, decode_entry(data))
+
+    return method(State, "install_entries", install_entries)
+
+
+def _let_go_of_changes() -> AbstractContextManager[None]:
+    """Memory is made by dropping the oldest rows, saved or not."""
+
+    def oldest(table: Table[Any, Any], wanted: int) -> list[Any]:
+        idle = list(table)[:wanted]
+        for key in idle:
+            table.changed.pop(key, None)
+        return idle
+
+    return swap(cache._oldest_unchanged, oldest)
+
+
+BUGS = (
+    Bug("the watermark is reset on a restart", _without_kind(Kept.STREAM), ("node", "cluster"), LOOP),
+    Bug("a checkpoint skips a changed row", _checkpoint(_without_one), ("node", "cluster"), LOOP),
+    Bug("a checkpoint skips the shard's own row", _without_kind(Kept.SHARD), ("node", "cluster"), LOOP),
+    Bug("a checkpoint skips an entry",
+        _checkpoint(lambda taken: replace(taken, entries=taken.entries[:-1])), ("node", "cluster"), LOOP),
+    Bug("an acknowledged entry stays in the store",
+        _checkpoint(lambda taken: replace(taken, cleared=())), ("node",), LOOP),
+    Bug("an ended entry comes back from the store", _back_from_the_dead, ("node", "cluster"), LOOP),
+    Bug("stale rows are put over changed ones", _over_newer_ones, ("cluster",), LOOP),
+    Bug("a changed row is let go before it is saved", _let_go_of_changes, ("node", "cluster"), LOOP),
+)  # fmt: skip

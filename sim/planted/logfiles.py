@@ -1,0 +1,89 @@
+# pyright: reportPrivateUsage=false
+"""Bugs in the segment files and in the database: what a disk may forget, and what may be believed of it."""
+
+# pyright: basic
+# A planted bug is wrong on purpose, in types as well.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from typing import Any
+
+from nightmail.engine.filelog import recovery, replay, segment
+from nightmail.engine.filelog.files import File, Files
+from nightmail.engine.filelog.log import FileLog
+from nightmail.engine.filelog.walk import Walk, read_head
+from nightmail.engine.ports import Stored
+from nightmail.engine.sqlite import connect
+
+from .tools import Bug, edit, edit_method, swap
+
+LOG = ("tests/engine/filelog", "tests/conformance")
+ROWS = ("tests/engine/sqlite", "tests/conformance")
+
+
+def _sync_later(file: File, execute: Callable[[Callable[[], None]], None]) -> None:
+    def sync() -> None:
+        with suppress(OSError):
+            file.sync()
+
+    execute(sync)
+
+
+def _sync_twice(file: File) -> None:
+    try:
+        file.sync()
+    except OSError:
+        file.sync()
+
+
+def _whole_segments() -> AbstractContextManager[None]:
+    """A segment is read to its end, also where a later one says that it goes on before that."""
+
+    def read(files: Files, identity: bytes, piece: replay.Piece, limit: int) -> Iterator[Stored]:
+        with closing(replay.open_segment(files, piece.number)) as file:
+            head = read_head(file, piece.number, identity)
+            assert head is not None
+            walk = Walk(file, head, expected=piece.start)
+            while (batch := walk.next()) is not None:
+                yield batch.stored
+
+    return swap(replay._read, read)
+
+
+def _unsynced() -> AbstractContextManager[None]:
+    ask: Callable[..., None] = connect._set
+
+    def lazy(db: object, place: object, pragma: str, value: object, want: object) -> None:
+        value, want = ("OFF", 0) if pragma == "synchronous" else (value, want)
+        ask(db, place, pragma, value, want)
+
+    return swap(ask, lazy)
+
+
+def _in_pieces() -> AbstractContextManager[None]:
+    right: Callable[..., Any] = connect.transaction
+    return swap(right, nullcontext)
+
+
+BUGS = (
+    Bug("answered before the sync",
+        edit_method(FileLog, "_write", "here.file.sync()", "_sync_later(here.file, self._execute)",
+                    _sync_later=_sync_later), ("node",), LOG),
+    Bug("a failed sync is tried again, and believed",
+        edit_method(FileLog, "_write", "here.file.sync()", "_sync_twice(here.file)", _sync_twice=_sync_twice),
+        ("powercuts", "node"), LOG),
+    Bug("what a failed append left is replayed", _whole_segments, ("node", "powercuts"), LOG),
+    Bug("a torn batch is accepted",
+        edit(segment.decode_records, " or zlib.crc32(rest, salt) != head.crc", ""), ("powercuts", "node"), LOG),
+    Bug("a log goes on over a torn batch",
+        edit(recovery._judge_end, "walk.position if untouched else None", "walk.position"), ("powercuts", "node"), LOG),
+    Bug("the last batch is believed without being written again",
+        edit(recovery._settle, "tail.file.write(verdict.final.position, verdict.final.raw)", "pass"),
+        ("node", "powercuts"), LOG),
+    Bug("SQLite does not sync", _unsynced, ("powercuts", "node"), ROWS),
+    Bug("a checkpoint is not one transaction", _in_pieces, ("powercuts", "node"), ROWS),
+    Bug("the write-ahead log is believed after a failed sync",
+        lambda: swap(connect.refresh_wal, lambda _place: None), ("powercuts", "node"), ROWS),
+)  # fmt: skip

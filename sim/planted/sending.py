@@ -1,0 +1,158 @@
+# pyright: reportPrivateUsage=false
+"""Bugs in taking in messages: numbers, stamps, answers, quotas, lists."""
+
+# pyright: basic
+# A planted bug is wrong on purpose, in types as well.
+
+from __future__ import annotations
+
+from typing import cast
+
+from msgspec.structs import replace
+
+from nightmail.core import send
+from nightmail.core.state import State
+from nightmail.core.step import Step
+from nightmail.model.effects import Answer
+from nightmail.model.records import Copied, Receipted, Sent, Voided
+from nightmail.model.refusals import IdReused, MailboxFull
+from nightmail.model.rows import Kept
+from nightmail.model.words import Lane, Reason
+
+from .tools import Bug, all_of, in_needs, in_step, swap, untold, without
+
+
+def _same_answer_for_any_tag() -> object:
+    """A retry is known by its number and id alone."""
+    right = send._answer_again
+
+    def wrong(numbers: object, sent: Sent | Voided) -> object:
+        said = right(numbers, sent)  # pyright: ignore[reportArgumentType]
+        first = numbers.ring.get(sent.n)  # pyright: ignore[reportAttributeAccessIssue]
+        return first if isinstance(said, IdReused) and first.id == sent.id else said
+
+    return swap(right, wrong)
+
+
+def _half_the_ring(step: Step) -> Step:
+    """Fewer answers are kept than clients may wait for."""
+
+    def wrong(state: State, by: int, via: int, sent: Sent) -> None:
+        step(state, by, via, sent)
+        if (stream := state.streams[by, sent.to]) is not None:
+            numbers = stream.lanes[sent.lane]
+            keep = numbers.last - state.shard.limits.ring_acks // 2 + 1
+            for n in [n for n in numbers.ring if n < keep]:
+                del numbers.ring[n]
+                numbers.low = n + 1
+
+    return wrong
+
+
+def _restamped(step: Step) -> Step:
+    """The clock's time, although an earlier message may already have it."""
+
+    def wrong(state: State, by: int, via: int, sent: Sent) -> None:
+        stream = state.streams[by, sent.to]
+        if stream is None:
+            step(state, by, via, sent)
+            return
+        at, stream.at = stream.at, 0
+        step(state, by, via, sent)
+        stream.at = stream.at or at
+
+    return wrong
+
+
+def _unseeing(step: Step) -> Step:
+    """What the sender had seen does not matter to the stamp."""
+    return lambda state, by, via, sent: step(state, by, via, replace(sent, seen=0))
+
+
+def _full_for_all(step: Step) -> Step:
+    """One full device is reason enough to refuse."""
+
+    def wrong(state: State, by: int, via: int, sent: Sent) -> None:
+        stream, account = state.streams[by, sent.to], state.accounts[sent.to]
+        is_next = sent.n == (stream.lanes[sent.lane].last if stream else 0) + 1
+        boxes = [state.mailboxes[e.device] for e in sent.envelopes if account and e.device in account.listed]
+        full = state.shard.limits.mailbox_entries
+        if is_next and any(box and box.waiting >= full for box in boxes):
+            state.effects.append(Answer(via, MailboxFull(full)))
+        else:
+            step(state, by, via, sent)
+
+    return wrong
+
+
+def _old_list_will_do(step: Step) -> Step:
+    """Sealed for some of the listed devices is good enough, if it was all of them a while ago."""
+
+    def wrong(state: State, by: int, via: int, sent: Sent) -> None:
+        account = state.accounts[sent.to]
+        given = {envelope.device: envelope.registration for envelope in sent.envelopes}
+        if account is None or sent.of or not given.items() <= account.listed.items():
+            step(state, by, via, sent)
+            return
+        listed, version = account.listed, account.list_version
+        account.listed, account.list_version = given, min(version, sent.list_version)
+        step(state, by, via, sent)
+        account.listed, account.list_version = listed, version
+
+    return wrong
+
+
+def _one_lane(step: Step) -> Step:
+    """Both lanes of a stream count together."""
+    return lambda state, by, via, sent: step(state, by, via, replace(cast("Sent", sent), lane=Lane.NORMAL))
+
+
+def _with_a_hole(step: Step) -> Step:
+    """A number may be left out."""
+
+    def wrong(state: State, by: int, via: int, sent: Sent) -> None:
+        stream = state.streams[by, sent.to]
+        if stream is None or sent.n <= (numbers := stream.lanes[sent.lane]).last + 1:
+            step(state, by, via, sent)
+            return
+        last, numbers.last = numbers.last, sent.n - 1
+        step(state, by, via, sent)
+        if numbers.last < sent.n:
+            numbers.last = last
+
+    return wrong
+
+
+def _never_blocked(step: Step) -> Step:
+    def wrong(state: State, by: int, via: int, sent: Sent) -> None:
+        account = state.accounts[sent.to]
+        blocked = account.blocked if account else {}
+        if account:
+            account.blocked = {}
+        step(state, by, via, sent)
+        if account:
+            account.blocked = blocked
+
+    return wrong
+
+
+def _is_full(said: Copied | Receipted) -> bool:
+    return isinstance(said, Receipted) and said.reason == Reason.MAILBOX_FULL
+
+
+BUGS = (
+    Bug("a retry with another tag gets the first answer", _same_answer_for_any_tag, ("node", "cluster")),  # pyright: ignore[reportArgumentType]
+    Bug("the ring is too short", in_step(Sent, _half_the_ring), ("node", "cluster")),
+    Bug("a stamp runs backward", in_step(Sent, _restamped), ("node", "cluster")),
+    Bug("a stamp ignores what its sender had seen", in_step(Sent, _unseeing), ("cluster", "node")),
+    Bug("a full device blocks all devices", in_step(Sent, _full_for_all), ("node", "cluster")),
+    Bug("a full device is skipped in silence", untold(Sent, _is_full), ("node", "cluster")),
+    Bug("a stale device list is accepted", in_step(Sent, _old_list_will_do), ("node", "cluster")),
+    Bug("two lanes share one number", all_of((in_step(Sent, _one_lane), in_step(Voided, _one_lane))), ("node",)),
+    Bug("a block is ignored", in_step(Sent, _never_blocked), ("node", "cluster")),
+    Bug("needs of Sent miss the stream", in_needs(Sent, without(Kept.STREAM)), ("node",)),
+    Bug("needs of Sent miss a mailbox", in_needs(Sent, without(Kept.MAILBOX)), ("node",)),
+    Bug("needs of Sent miss the second that is due", in_needs(Sent, without(Kept.DUE)), ("node",)),
+    Bug("a copy for one's own devices is forgotten", untold(Sent, lambda said: isinstance(said, Copied)), ("node",)),
+    Bug("a message beyond the next number is accepted", in_step(Sent, _with_a_hole), ("node", "cluster")),
+)  # fmt: skip
