@@ -83,7 +83,7 @@ BUGS = (
         _checkpoint(lambda taken: replace(taken, entries=taken.entries[:-1])), ("node", "cluster"), LOOP),
     Bug("an acknowledged entry stays in the store",
         _checkpoint(lambda taken: replace(taken, cleared=())), ("node",), LOOP),
-    Bug("an ended entry comes back from the store", _back_from_the_dead, ("node", "cluster"), LOOP),
+    Bug("an ended entry comes back from the store", _back_from_the_dead, ("node", "cluster"), LOOP, seconds=20),
     Bug("stale rows are put over changed ones", _over_newer_ones, ("cluster",), LOOP),
     Bug("a changed row is let go before it is saved", _let_go_of_changes, ("node", "cluster"), LOOP),
 )  # fmt: skip

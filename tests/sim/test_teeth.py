@@ -2,32 +2,72 @@ from __future__ import annotations
 
 import pytest
 
-from sim.plan import Plan, run
-from sim.planted import BUGS
-from sim.planted.tools import Uprooted, edit_method
-from sim.teeth import hunt
+from nightmail.core.mailbox import offer
+from nightmail.core.step import FOLDS
+from nightmail.engine.forwarder import Forwarder
+from sim import teeth
+from sim.planted import BUGS, Bug, Uprooted
+from sim.planted.tools import edit, edit_method, swap
+
+SEEDS = {"node": 2, "cluster": 1, "owners": 20, "powercuts": 2}
 
 
-def test_there_are_enough_planted_bugs_and_each_has_a_name_of_its_own() -> None:
-    assert len(BUGS) >= 25
-    assert len({bug.name for bug in BUGS}) == len(BUGS)
-    assert all(bug.suites for bug in BUGS)
+def bug(name: str) -> Bug:
+    return next(bug for bug in BUGS if bug.name == name)
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
-def test_every_bug_still_finds_its_place_and_leaves_no_trace(bug: object) -> None:
-    with bug.plant():  # pyright: ignore[reportAttributeAccessIssue]
+@pytest.fixture
+def few_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(teeth, "SEEDS", SEEDS)
+
+
+@pytest.mark.usefixtures("few_seeds")
+@pytest.mark.parametrize("suite", SEEDS)
+def test_without_a_planted_bug_a_suite_passes(suite: str) -> None:
+    assert teeth.run_suite(suite, seconds=3) == ("", 0)
+
+
+@pytest.mark.usefixtures("few_seeds")
+@pytest.mark.parametrize(
+    ("name", "suite"),
+    [
+        ("needs of Sent miss the stream", "node"),
+        ("stale rows are put over changed ones", "cluster"),
+        ("read the latest version", "owners"),
+        ("SQLite does not sync", "powercuts"),
+    ],
+)
+def test_a_planted_bug_is_caught_and_the_suite_is_named(name: str, suite: str) -> None:
+    verdict = teeth.hunt(bug(name), with_tests=False)
+    assert (verdict.name, verdict.suite, verdict.seeds > 0, bool(verdict.why)) == (name, suite, True, True)
+
+
+@pytest.mark.usefixtures("few_seeds")
+def test_a_bug_that_shows_nowhere_survives() -> None:
+    harmless = Bug("harmless", edit(offer, "offered", "offered_"), ("owners",))
+    with pytest.raises(Uprooted):  # The word stands there more than once.
+        teeth.hunt(harmless, with_tests=False)
+    harmless = Bug("harmless", lambda: swap(offer, offer), ("owners",))
+    assert teeth.hunt(harmless, with_tests=False).suite == ""
+
+
+@pytest.mark.parametrize("planted", BUGS, ids=lambda planted: planted.name)
+def test_every_bug_finds_its_place_and_leaves_it_as_it_was(planted: Bug) -> None:
+    before = {version: dict(fold) for version, fold in FOLDS.items()}
+    with planted.plant():
         pass
-    run(Plan("node", 1, people=2, seconds=0.2))
+    assert before == FOLDS
 
 
-def test_a_planted_bug_is_caught_and_the_same_world_is_sound_without_it() -> None:
-    bug = next(bug for bug in BUGS if "stamp" in bug.name)
-    verdict = hunt(bug, with_tests=False)
-    assert verdict.suite in bug.suites
-    run(Plan(verdict.suite, verdict.seeds, seconds=bug.seconds))
-
-
-def test_a_bug_whose_place_is_gone_says_so() -> None:
-    with pytest.raises(Uprooted), edit_method(Plan, "command", "no such text", "anything")():
+def test_a_bug_without_a_place_is_told() -> None:
+    with pytest.raises(Uprooted, match="0 times"):
+        edit_method(Forwarder, "_send", "no such text", "")()
+    with pytest.raises(Uprooted, match="has no gone"):
+        edit_method(Forwarder, "gone", "", "")()
+    with pytest.raises(Uprooted, match="nobody refers"), swap(lambda: None, offer):
         pass
+
+
+def test_names_are_unique_and_there_are_enough() -> None:
+    names = {bug.name for bug in BUGS}
+    assert len(names) == len(BUGS) >= 30
