@@ -29,7 +29,8 @@ class Refusal(Struct, frozen=True, array_like=True):
 
     @property
     def sentence(self) -> str:
-        raise NotImplementedError  # every refusal says its own
+        """What happened, for a person. Every refusal says its own."""
+        return f"refused: {type(self).__name__}"
 
 
 class OutOfOrder(Refusal, frozen=True, tag=0x10):
