@@ -6,6 +6,7 @@ from nightmail.core.mailbox import offer
 from nightmail.core.step import FOLDS
 from nightmail.engine.forwarder import Forwarder
 from sim import teeth
+from sim.plan import Plan, run
 from sim.planted import BUGS, Bug, Uprooted
 from sim.planted.tools import edit, edit_method, swap
 
@@ -42,11 +43,14 @@ def test_a_planted_bug_is_caught_and_the_suite_is_named(name: str, suite: str) -
     assert (verdict.name, verdict.suite, verdict.seeds > 0, bool(verdict.why)) == (name, suite, True, True)
 
 
+def test_the_world_that_caught_a_bug_is_sound_without_it() -> None:
+    planted = bug("a stamp runs backward")
+    verdict = teeth.hunt(planted, with_tests=False)
+    run(Plan(verdict.suite, verdict.seeds, seconds=planted.seconds))
+
+
 @pytest.mark.usefixtures("few_seeds")
 def test_a_bug_that_shows_nowhere_survives() -> None:
-    harmless = Bug("harmless", edit(offer, "offered", "offered_"), ("owners",))
-    with pytest.raises(Uprooted):  # The word stands there more than once.
-        teeth.hunt(harmless, with_tests=False)
     harmless = Bug("harmless", lambda: swap(offer, offer), ("owners",))
     assert teeth.hunt(harmless, with_tests=False).suite == ""
 
@@ -64,6 +68,8 @@ def test_a_bug_without_a_place_is_told() -> None:
         edit_method(Forwarder, "_send", "no such text", "")()
     with pytest.raises(Uprooted, match="has no gone"):
         edit_method(Forwarder, "gone", "", "")()
+    with pytest.raises(Uprooted, match="offer has 'offered'"):  # more than once: which one is meant?
+        edit(offer, "offered", "anything")()
     with pytest.raises(Uprooted, match="nobody refers"), swap(lambda: None, offer):
         pass
 
