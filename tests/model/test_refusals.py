@@ -23,6 +23,7 @@ from nightmail.model.refusals import (
     NumberVoided,
     OutOfOrder,
     Overloaded,
+    RateLimited,
     Refusal,
     StaleDevices,
     TooManyBlocked,
@@ -53,6 +54,7 @@ EACH: dict[AnyRefusal, str] = {
     Overloaded(): "the server has too much to save; try again soon",
     DiskFull(): "the server's disk is full; try again later",
     DeadLettered(): "the server could not apply this; it was set aside for the operator",
+    RateLimited(40): "too fast: try again in 40 ms",
 }
 CODES = {
     OutOfOrder: 0x10,
@@ -74,8 +76,9 @@ CODES = {
     Overloaded: 0x51,
     DiskFull: 0x52,
     DeadLettered: 0x53,
+    RateLimited: 0x54,
 }
-WORTH_A_RETRY = {OutOfOrder, MailboxFull, Unavailable, Overloaded, DiskFull}
+WORTH_A_RETRY = {OutOfOrder, MailboxFull, Unavailable, Overloaded, DiskFull, RateLimited}
 
 kinds = get_args(AnyRefusal)
 each = pytest.mark.parametrize("refusal", EACH, ids=lambda refusal: type(refusal).__name__)

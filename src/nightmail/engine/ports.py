@@ -15,7 +15,10 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from nightmail.model.rows import EntryRange, Need, RowKey
+from nightmail.model.answers import Said
+from nightmail.model.records import Record
+from nightmail.model.rows import Account, Change, Entry, EntryRange, Gap, Need, RowKey
+from nightmail.model.words import Lane
 
 Post: TypeAlias = Callable[[Callable[[], None]], None]
 """Run this on the loop's thread, soon. May be called from any thread."""
@@ -187,6 +190,65 @@ class Rows(Protocol):
     def close(self) -> None: ...
 
 
+# --- the desk ---------------------------------------------------------------------------------
+
+REF_BITS = 24
+"""An answer's address is a line and a number that whoever holds the line chose: `line << REF_BITS | ref`."""
+
+Offered: TypeAlias = tuple[int, tuple[Entry, ...]] | Gap
+"""Entries under consecutive numbers, from the first one on; or numbers that bring nothing."""
+
+
+class Listener(Protocol):
+    """Told what devices may want to know, a batch at a time."""
+
+    def grew(self, device: int, lane: Lane) -> None: ...
+
+    def changed(self, device: int) -> None: ...
+
+    def dismissed(self, device: int) -> None: ...
+
+    def settled(self) -> None:
+        """That was all of this batch."""
+        ...
+
+
+class Desk(Protocol):
+    """What the doors ask of whoever holds the mailboxes: one loop, or the owners of many shards.
+
+    `then` is called once, at once if the rows are in memory. Rows are shown, not given: they change
+    under whoever keeps them.
+    """
+
+    def open_line(self, on_answer: Callable[[int, Said], None]) -> int:
+        """An address for answers, never used before; `on_answer(ref, said)`."""
+        ...
+
+    def close_line(self, line: int) -> None: ...
+
+    def submit(self, record: Record) -> None:
+        """Take a record whose form and rights were checked."""
+        ...
+
+    def offer(
+        self,
+        device: int,
+        lane: Lane,
+        after: int,
+        limit: int,
+        limit_bytes: int,
+        then: Callable[[Sequence[Offered]], None],
+    ) -> None:
+        """What waits behind `after`: at most `limit` numbers, and not much more than `limit_bytes`."""
+        ...
+
+    def changes(self, device: int, after: int, limit: int, then: Callable[[Sequence[Change]], None]) -> None:
+        """The oldest receipts behind `after`."""
+        ...
+
+    def account(self, account: int, then: Callable[[Account | None], None]) -> None: ...
+
+
 # --- the registry -----------------------------------------------------------------------------
 
 
@@ -217,15 +279,19 @@ class Registry(Protocol):
 
 __all__ = [
     "RECORD_OVERHEAD",
+    "REF_BITS",
     "Checkpoint",
     "Damaged",
+    "Desk",
     "EngineError",
     "EntryRange",
     "Failed",
     "Found",
     "InUse",
+    "Listener",
     "Log",
     "Need",
+    "Offered",
     "Overtaken",
     "Post",
     "Registry",

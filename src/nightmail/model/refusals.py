@@ -6,7 +6,7 @@
     ├── of an account HandleTaken · UnknownAccount · UnknownDevice · NotAllowed · ListConflict
     │                 TooManyBlocked · TooManyDevices
     ├── of form       Malformed
-    └── of the moment Unavailable · Overloaded · DiskFull · DeadLettered
+    └── of the moment Unavailable · Overloaded · DiskFull · DeadLettered · RateLimited
 
 `retry` tells whether the same record may succeed later without the sender changing anything.
 """
@@ -209,10 +209,21 @@ class DeadLettered(Refusal, frozen=True, tag=0x53):
         return "the server could not apply this; it was set aside for the operator"
 
 
+class RateLimited(Refusal, frozen=True, tag=0x54):
+    """The device sends faster than it may; nothing was stored."""
+
+    retry = True
+    retry_ms: int
+
+    @property
+    def sentence(self) -> str:
+        return f"too fast: try again in {self.retry_ms} ms"
+
+
 AnyRefusal: TypeAlias = (
     OutOfOrder | IdReused | NumberVoided | UnknownRecipient | StaleDevices | MailboxFull
     | AckAboveHead
     | HandleTaken | UnknownAccount | UnknownDevice | NotAllowed | ListConflict | TooManyBlocked | TooManyDevices
     | Malformed
-    | Unavailable | Overloaded | DiskFull | DeadLettered
+    | Unavailable | Overloaded | DiskFull | DeadLettered | RateLimited
 )  # fmt: skip

@@ -1,0 +1,153 @@
+"""The counter between the doors and the loop of one machine.
+
+Knows:   which line an answer belongs to, and which questions still wait for rows.
+Touches: the loop, by `submit` and `read`.
+Never:   a socket; whoever stands at the counter has one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from nightmail.core.mailbox import needs_offer, offer
+from nightmail.core.receipts import changes_after, needs_changes
+from nightmail.core.state import State
+from nightmail.model.answers import Said
+from nightmail.model.effects import Answer, Changed, Dismissed, Effect, Grew
+from nightmail.model.records import Record
+from nightmail.model.rows import Account, Change, Entry, Gap, Kept, Need, RowKey
+from nightmail.model.words import Lane
+
+from .loop import Loop
+from .ports import REF_BITS, Listener, Offered
+
+REF_MASK = (1 << REF_BITS) - 1
+LINE_BITS = 64 - REF_BITS
+
+ASK_AGAIN_MS = 1_000
+"""Then a question is asked again: rows could not be read, or the state was rebuilt meanwhile."""
+
+Question: TypeAlias = tuple[Callable[[State], Sequence[Need]], Callable[[State], None], int]
+
+
+class LoopDesk:
+    """A `Desk`. Give `on_effects` to the loop, and the loop to `attend`."""
+
+    def __init__(self, entropy: Callable[[int], bytes], pace: Callable[[], int]) -> None:
+        self._pace = pace
+        # A line of an earlier life may still be named in the log: begin anywhere else.
+        self._next_line = int.from_bytes(entropy(LINE_BITS // 8), "little") >> 1
+        self._lines: dict[int, Callable[[int, Said], None]] = {}
+        self._waiting: dict[int, Question] = {}
+        self._asked = 0
+        self._loop: Loop | None = None
+        self._listener: Listener | None = None
+
+    def attend(self, loop: Loop, listener: Listener) -> None:
+        self._loop, self._listener = loop, listener
+
+    # --- in -----------------------------------------------------------------------------------
+
+    def open_line(self, on_answer: Callable[[int, Said], None]) -> int:
+        self._next_line = line = self._next_line % ((1 << LINE_BITS) - 1) + 1
+        self._lines[line] = on_answer
+        return line
+
+    def close_line(self, line: int) -> None:
+        self._lines.pop(line, None)
+
+    def submit(self, record: Record) -> None:
+        assert self._loop is not None
+        self._loop.submit(record)
+
+    # --- looking ------------------------------------------------------------------------------
+
+    def offer(
+        self, device: int, lane: Lane, after: int, limit: int, limit_bytes: int,
+        then: Callable[[Sequence[Offered]], None],
+    ) -> None:  # fmt: skip
+        self._read(
+            lambda state: needs_offer(state, device, lane, after, limit),
+            lambda state: then(_runs(offer(state, device, lane, after, limit), limit_bytes)),
+        )
+
+    def changes(self, device: int, after: int, limit: int, then: Callable[[Sequence[Change]], None]) -> None:
+        self._read(
+            lambda state: needs_changes(state, device), lambda state: then(changes_after(state, device, after, limit))
+        )
+
+    def account(self, account: int, then: Callable[[Account | None], None]) -> None:
+        self._read(
+            lambda state: () if account in state.accounts else (RowKey(Kept.ACCOUNT, account),),
+            lambda state: then(state.accounts[account]),
+        )
+
+    def _read(self, wanted: Callable[[State], Sequence[Need]], then: Callable[[State], None]) -> None:
+        assert self._loop is not None
+        loop = self._loop
+        if loop.ready and not wanted(loop.state):
+            then(loop.state)
+            return
+        self._asked = number = self._asked + 1
+        self._waiting[number] = wanted, then, self._pace()
+        self._ask(number)
+
+    def _ask(self, number: int) -> None:
+        wanted, then, _ = self._waiting[number]
+
+        def found(state: State) -> None:
+            if self._waiting.pop(number, None):
+                then(state)
+
+        assert self._loop is not None
+        self._loop.read(wanted, found)
+
+    def tick(self) -> None:
+        """Ask again what was not answered."""
+        late = self._pace() - ASK_AGAIN_MS
+        for number, (wanted, then, asked) in list(self._waiting.items()):
+            if asked <= late:
+                self._waiting[number] = wanted, then, self._pace()
+                self._ask(number)
+
+    # --- out ----------------------------------------------------------------------------------
+
+    def on_effects(self, effects: Sequence[Effect]) -> None:
+        lines, listener = self._lines, self._listener
+        assert listener is not None
+        grew = listener.grew
+        for effect in effects:
+            if type(effect) is Answer:
+                if on_answer := lines.get(effect.via >> REF_BITS):
+                    on_answer(effect.via & REF_MASK, effect.said)
+            elif type(effect) is Grew:
+                grew(effect.device, effect.lane)
+            elif type(effect) is Changed:
+                listener.changed(effect.device)
+            elif type(effect) is Dismissed:
+                listener.dismissed(effect.device)
+        listener.settled()
+
+
+def _runs(items: Sequence[tuple[int, Entry] | Gap], limit_bytes: int) -> list[Offered]:
+    """Put consecutive entries together, and stop once there are bytes enough."""
+    runs: list[Offered] = []
+    entries: list[Entry] = []
+    first = size = 0
+    for item in items:
+        if isinstance(item, tuple):
+            if size >= limit_bytes:
+                break
+            if not entries:
+                first = item[0]
+            entries.append(item[1])
+            size += len(item[1].ciphertext)
+        else:
+            if entries:
+                runs.append((first, tuple(entries)))
+                entries = []
+            runs.append(item)
+    if entries:
+        runs.append((first, tuple(entries)))
+    return runs
