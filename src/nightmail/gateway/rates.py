@@ -1,0 +1,29 @@
+"""How much may come how fast: a bucket that fills over time."""
+
+from __future__ import annotations
+
+
+class Bucket:
+    """Holds up to `burst`, gains `per_s` each second. Time is an argument, in ms."""
+
+    __slots__ = ("_at", "_burst", "_left", "_per_ms")
+
+    def __init__(self, per_s: int, burst: int, now: int) -> None:
+        self._per_ms, self._burst = per_s / 1_000, burst
+        self._left, self._at = float(burst), now
+
+    def take(self, now: int, amount: int = 1) -> bool:
+        """Take `amount` out, if it is there."""
+        left = self._left
+        if now > self._at:
+            left += (now - self._at) * self._per_ms
+            if left > self._burst:
+                left = self._burst
+            self._at = now
+        self._left = left - amount if left >= amount else left
+        return left >= amount
+
+    def wait_ms(self, amount: int = 1) -> int:
+        """How long until `amount` is there, as of the last `take`."""
+        lacking = amount - self._left
+        return 0 if lacking <= 0 else int(lacking / self._per_ms) + 1
