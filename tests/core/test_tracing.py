@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nightmail.core.tracing import Event, Trace, author_of, placements, trace
+from nightmail.core.tracing import author_of, placements, trace
 from nightmail.model.ids import account_id, device_id
 from nightmail.model.notes import Dropped, Looked, Note, Placed, Taken
+from nightmail.model.traces import Event, Trace
 from nightmail.model.words import Lane, Reason, State
 
 NORMAL, HIGH = Lane

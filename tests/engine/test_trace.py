@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from nightmail.core.tracing import Event, Trace
 from nightmail.engine.loop import Loop
 from nightmail.engine.memory import MemoryLog, MemoryRows
 from nightmail.engine.ports import Rows
@@ -15,6 +14,7 @@ from nightmail.engine.sqlite import SqliteRows
 from nightmail.engine.trace import trace_message
 from nightmail.model.ids import SERVER, account_id, device_id
 from nightmail.model.records import Acked, AnyBody, Blocked, Envelope, Linked, Listed, Read, Record, Sent, Span
+from nightmail.model.traces import Event, Trace
 from nightmail.model.words import Kind, Lane, Platform, State
 from sim.strict import StrictState
 from tests.engine.rig import ALICE, BOB, PHONE, START, TABLET, a_person

@@ -13,18 +13,10 @@ from msgspec import Struct
 
 from nightmail.model.ids import MessageId
 from nightmail.model.notes import Dropped, Looked, Note, Placed, Taken
+from nightmail.model.traces import Event, Trace
 from nightmail.model.words import Reason, State
 
 decode_notes = msgspec.msgpack.Decoder(list[Note]).decode
-
-
-class Event(Struct, frozen=True):
-    """One thing that happened to a message, on one device (0: at the server)."""
-
-    at: int
-    device: int
-    what: str
-    """accepted, copied, blocked, `queued:{seq}`, delivered, read, `failed:{reason}`, or deleted (from the server)."""
 
 
 class Place(Struct):
@@ -34,15 +26,6 @@ class Place(Struct):
     device: int
     seq: int
     state: State = State.SENT
-
-
-class Trace(Struct):
-    """Everything the delivery log knows about one message id."""
-
-    id: str
-    events: list[Event]
-    states: dict[int, State]
-    """Device → what became of it there."""
 
 
 def author_of(message_id: str) -> int:
@@ -63,10 +46,10 @@ BEST_LAST = (State.FAILED, State.SENT, State.DELIVERED, State.READ)
 
 
 def trace(message_id: str, placed: Iterable[Placed], blocks: Iterable[bytes]) -> Trace:
-    """Follow the placements through the notes of the devices they went to."""
+    """Follow the placements through the notes of the devices they went to. A note that comes twice is told once."""
     found = Trace(message_id, [], {})
     places: list[Place] = []
-    for note in placed:
+    for note in dict.fromkeys(placed):
         found.events.append(Event(note.at, 0, "blocked" if note.blocked else "copied" if note.copy else "accepted"))
         for device, seq in note.places:
             place = Place(note, device, seq)
@@ -82,7 +65,7 @@ def trace(message_id: str, placed: Iterable[Placed], blocks: Iterable[bytes]) ->
     for place in places:
         states = (place.state, found.states.get(place.device, place.state))
         found.states[place.device] = max(states, key=BEST_LAST.index)
-    found.events.sort(key=lambda event: event.at)
+    found.events = sorted(dict.fromkeys(found.events), key=lambda event: event.at)
     return found
 
 

@@ -15,12 +15,15 @@ from nightmail.core.receipts import changes_after, needs_changes
 from nightmail.core.state import State
 from nightmail.model.answers import Said
 from nightmail.model.effects import Answer, Changed, Dismissed, Effect, Grew
+from nightmail.model.ids import MessageId
 from nightmail.model.records import Record
 from nightmail.model.rows import Account, Change, Entry, Gap, Kept, Need, RowKey
+from nightmail.model.traces import Trace
 from nightmail.model.words import Lane
 
 from .loop import Loop
 from .ports import REF_BITS, Listener, Offered
+from .trace import Tracer
 
 REF_MASK = (1 << REF_BITS) - 1
 LINE_BITS = 64 - REF_BITS
@@ -43,9 +46,11 @@ class LoopDesk:
         self._asked = 0
         self._loop: Loop | None = None
         self._listener: Listener | None = None
+        self._tracer: Tracer | None = None
 
-    def attend(self, loop: Loop, listener: Listener) -> None:
-        self._loop, self._listener = loop, listener
+    def attend(self, loop: Loop, listener: Listener, tracer: Tracer | None = None) -> None:
+        """Without a tracer nothing is traced."""
+        self._loop, self._listener, self._tracer = loop, listener, tracer
 
     # --- in -----------------------------------------------------------------------------------
 
@@ -65,12 +70,14 @@ class LoopDesk:
 
     def offer(
         self, device: int, lane: Lane, after: int, limit: int, limit_bytes: int,
-        then: Callable[[Sequence[Offered]], None],
+        then: Callable[[Sequence[Offered], bool], None],
     ) -> None:  # fmt: skip
-        self._read(
-            lambda state: needs_offer(state, device, lane, after, limit),
-            lambda state: then(_runs(offer(state, device, lane, after, limit), limit_bytes)),
-        )
+        def found(state: State) -> None:
+            runs, last = _runs(offer(state, device, lane, after, limit), limit_bytes)
+            mailbox = state.mailboxes[device]
+            then(runs, mailbox is not None and mailbox.lanes[lane].head > max(last, after))
+
+        self._read(lambda state: needs_offer(state, device, lane, after, limit), found)
 
     def changes(self, device: int, after: int, limit: int, then: Callable[[Sequence[Change]], None]) -> None:
         self._read(
@@ -82,6 +89,14 @@ class LoopDesk:
             lambda state: () if account in state.accounts else (RowKey(Kept.ACCOUNT, account),),
             lambda state: then(state.accounts[account]),
         )
+
+    def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:
+        MessageId.parse(message_id)
+        assert self._loop is not None
+        if self._tracer is None or not self._loop.ready:
+            then(None)
+            return
+        self._tracer.ask(message_id, *self._loop.unsaved_notes(), then)
 
     def _read(self, wanted: Callable[[State], Sequence[Need]], then: Callable[[State], None]) -> None:
         assert self._loop is not None
@@ -130,24 +145,26 @@ class LoopDesk:
         listener.settled()
 
 
-def _runs(items: Sequence[tuple[int, Entry] | Gap], limit_bytes: int) -> list[Offered]:
-    """Put consecutive entries together, and stop once there are bytes enough."""
+def _runs(items: Sequence[tuple[int, Entry] | Gap], limit_bytes: int) -> tuple[list[Offered], int]:
+    """Put consecutive entries together, and stop once there are bytes enough. Also tells the last number."""
     runs: list[Offered] = []
     entries: list[Entry] = []
-    first = size = 0
+    first = last = size = 0
     for item in items:
         if isinstance(item, tuple):
             if size >= limit_bytes:
                 break
+            last, entry = item
             if not entries:
-                first = item[0]
-            entries.append(item[1])
-            size += len(item[1].ciphertext)
+                first = last
+            entries.append(entry)
+            size += len(entry.ciphertext)
         else:
             if entries:
                 runs.append((first, tuple(entries)))
                 entries = []
             runs.append(item)
+            last = item.high
     if entries:
         runs.append((first, tuple(entries)))
-    return runs
+    return runs, last

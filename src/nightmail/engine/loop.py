@@ -28,6 +28,7 @@ from nightmail.model.answers import Said
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.ids import SERVER
 from nightmail.model.limits import DAY_MS
+from nightmail.model.notes import Note
 from nightmail.model.records import Acked, AnyBody, ChangesAcked, Record, Sent, Ticked, encode_record
 from nightmail.model.refusals import DiskFull, Overloaded, Unavailable
 from nightmail.model.rows import Need
@@ -220,6 +221,15 @@ class Loop:
         """Look at rows: `then` is called with the state once nothing that `wanted` names is missing."""
         if self.ready:
             self._folding.read(wanted, then)
+
+    def unsaved_notes(self) -> tuple[bytes, list[Note]]:
+        """The delivery log's lines that the rows may not have yet: those being saved, and those since."""
+        return self._saver.notes, self.state.notes.copy()
+
+    @property
+    def unsaved(self) -> int:
+        """Rows and lines that only the log would bring back after a crash now."""
+        return self._saver.unsaved(self.state)
 
     # --- from the log -------------------------------------------------------------------------
 

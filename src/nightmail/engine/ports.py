@@ -18,6 +18,7 @@ from msgspec import Struct
 from nightmail.model.answers import Said
 from nightmail.model.records import Record
 from nightmail.model.rows import Account, Change, Entry, EntryRange, Gap, Need, RowKey
+from nightmail.model.traces import Trace
 from nightmail.model.words import Lane
 
 Post: TypeAlias = Callable[[Callable[[], None]], None]
@@ -237,9 +238,12 @@ class Desk(Protocol):
         after: int,
         limit: int,
         limit_bytes: int,
-        then: Callable[[Sequence[Offered]], None],
+        then: Callable[[Sequence[Offered], bool], None],
     ) -> None:
-        """What waits behind `after`: at most `limit` numbers, and not much more than `limit_bytes`."""
+        """What waits behind `after`: at most `limit` numbers, and not much more than `limit_bytes`.
+
+        `then(items, more)`: whether there is more behind them.
+        """
         ...
 
     def changes(self, device: int, after: int, limit: int, then: Callable[[Sequence[Change]], None]) -> None:
@@ -247,6 +251,13 @@ class Desk(Protocol):
         ...
 
     def account(self, account: int, then: Callable[[Account | None], None]) -> None: ...
+
+    def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:
+        """What the delivery log knows about a message; None: it could not be read. Raises ValueError for no id.
+
+        Reads from the disk, aside: whoever asks bounds how often.
+        """
+        ...
 
 
 # --- the registry -----------------------------------------------------------------------------

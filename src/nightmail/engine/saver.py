@@ -61,6 +61,11 @@ class Saver:
     def under_way(self) -> bool:
         return self._under_way
 
+    @property
+    def notes(self) -> bytes:
+        """The delivery log's lines that are being saved."""
+        return self._saving.notes if self._saving else b""
+
     def unsaved(self, state: State) -> int:
         """Rows and lines of the delivery log that only the log would bring back after a crash now."""
         return state.count_changed() + len(state.notes) + (len(self._saving.rows) if self._saving else 0)

@@ -34,6 +34,7 @@ class FormLimits(Struct, frozen=True):
     spans: int = 1_024
     """Intervals or sequence numbers that one acknowledgement or read mark may list."""
     handle_chars: int = 64
+    """Name of an account."""
     label_chars: int = 64
     """Device name."""
     list_bytes: int = 64 * 1024

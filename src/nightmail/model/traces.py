@@ -1,0 +1,25 @@
+"""What the delivery log tells about one message: its whole life, without content."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from .words import State
+
+
+class Event(Struct, frozen=True):
+    """One thing that happened to a message, on one device (0: at the server)."""
+
+    at: int
+    device: int
+    what: str
+    """accepted, copied, blocked, `queued:{seq}`, delivered, read, `failed:{reason}`, or deleted (from the server)."""
+
+
+class Trace(Struct):
+    """Everything the delivery log knows about one message id."""
+
+    id: str
+    events: list[Event]
+    states: dict[int, State]
+    """Device → what became of it there."""
