@@ -231,6 +231,11 @@ class Loop:
         """Rows and lines that only the log would bring back after a crash now."""
         return self._saver.unsaved(self.state)
 
+    @property
+    def overloaded(self) -> bool:
+        """More waits to be saved than may: sends are refused."""
+        return self._overloaded
+
     # --- from the log -------------------------------------------------------------------------
 
     def _appended(self, first: int | None) -> None:

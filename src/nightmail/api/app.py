@@ -1,0 +1,166 @@
+"""The HTTP application: routes, health, metrics, and every error as a problem.
+
+Knows:   the routes; whom to ask whether the node is well.
+Never:   knows how: the node hands in what answers.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from msgspec import Struct
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route as PathRoute
+
+from nightmail.engine.ports import Desk
+from nightmail.model.forms import Form
+
+from .access import Access, Registrations
+from .asking import Asking
+from .limits import HttpLimits
+from .openapi import describe
+from .problems import Problem, problem
+from .routes import Accounts, Route
+from .shapes import Health
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+INDEX = """\
+Nightmail: every message exactly once, in order, on every device.
+
+This is node {node}, version {version}. Devices connect to /v1/connect (WebSocket).
+
+  curl {url}/healthz          is it alive?
+  curl {url}/readyz           does it take messages?
+  curl {url}/metrics          what is it doing? (Prometheus)
+  curl {url}/openapi.json     what can be asked of it?
+
+Register an account, with the SHA-256 of a token that only the device knows:
+
+  curl {url}/v1/accounts --json '{{"handle": "ada", "label": "phone", "platform": "cli",
+    "registration": 1, "token_digest": "'$(printf secret-token-of-32-bytes-or-more | sha256sum | cut -d" " -f1)'"}}'
+"""
+
+log = logging.getLogger("nightmail.api")
+
+
+class Surroundings(Struct, frozen=True):
+    """What the node hands in."""
+
+    desk: Desk
+    form: Form
+    limits: HttpLimits
+    operator_digest: bytes
+    """SHA-256 of the operator's token."""
+    open_metrics: bool
+    soon: Callable[[], None]
+    """Something was submitted: flush at the end of this turn."""
+    pace: Callable[[], int]
+    not_ready: Callable[[], list[str]]
+    """Why the node takes no messages; empty if it does."""
+    scrape: Callable[[], bytes]
+    node: str
+    version: str
+
+
+def app(around: Surroundings) -> Starlette:
+    asking = Asking(around.desk, around.form, around.limits, around.soon)
+    access = Access(asking, around.operator_digest)
+    limits = around.limits
+    registrations = Registrations(limits.registrations_per_minute, limits.addresses, around.pace)
+    routes = Accounts(asking, access, registrations, limits).routes()
+    plain = _plain(around, access, routes)
+    by_path: dict[str, dict[str, Endpoint]] = {}
+    for route in routes:
+        by_path.setdefault(route.path, {})[route.method] = _serve(route)
+    for path, endpoint in plain.items():
+        by_path.setdefault(path, {})["GET"] = endpoint
+    # A fixed path is tried before one that takes anything, so that each method is asked where it belongs.
+    ordered = sorted(by_path.items(), key=lambda item: ("{" in item[0], item[0]))
+    return Starlette(
+        routes=[PathRoute(path, _dispatch(methods), methods=list(ALL_METHODS)) for path, methods in ordered],
+        exception_handlers={Problem: _on_problem, HTTPException: _on_http, Exception: _on_mistake},
+    )
+
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+ALL_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+def _dispatch(methods: dict[str, Endpoint]) -> Endpoint:
+    """One path, several methods; what is not among them is told which are."""
+    if "GET" in methods:
+        methods = {**methods, "HEAD": methods["GET"]}
+
+    async def endpoint(request: Request) -> Response:
+        if found := methods.get(request.method):
+            return await found(request)
+        wrong = problem("method_not_allowed", f"here one can {', '.join(sorted(methods))}")
+        wrong.headers["Allow"] = ", ".join(sorted(methods))
+        raise wrong
+
+    return endpoint
+
+
+def _serve(route: Route) -> Endpoint:
+    async def endpoint(request: Request) -> Response:
+        said = await route.handler(request)
+        if said is None:
+            return Response(status_code=204)
+        return Response(msgspec.json.encode(said), route.status, media_type="application/json")
+
+    return endpoint
+
+
+def _plain(around: Surroundings, access: Access, routes: list[Route]) -> dict[str, Endpoint]:
+    """What is asked about the node itself."""
+
+    async def index(request: Request) -> Response:
+        url = str(request.base_url).rstrip("/")
+        return PlainTextResponse(INDEX.format(node=around.node, version=around.version, url=url))
+
+    async def alive(_: Request) -> Response:
+        return Response(msgspec.json.encode(Health()), media_type="application/json")
+
+    async def ready(_: Request) -> Response:
+        if reasons := around.not_ready():
+            raise problem("not_ready", "; ".join(reasons), retry_s=1, fields={"reasons": reasons})
+        return Response(msgspec.json.encode(Health()), media_type="application/json")
+
+    async def metrics(request: Request) -> Response:
+        if not around.open_metrics:
+            access.operator(request)
+        return Response(around.scrape(), headers={"Content-Type": METRICS_TYPE})
+
+    description = msgspec.json.encode(describe(routes, around.version))
+
+    async def openapi(_: Request) -> Response:
+        return Response(description, media_type="application/json")
+
+    return {"/": index, "/healthz": alive, "/readyz": ready, "/metrics": metrics, "/openapi.json": openapi}
+
+
+# --- errors -----------------------------------------------------------------------------------
+
+
+async def _on_problem(_: Request, error: Exception) -> Response:
+    assert isinstance(error, Problem)
+    return error.response()
+
+
+async def _on_http(_: Request, error: Exception) -> Response:
+    """Starlette has only one of its own that can come here: no route."""
+    assert isinstance(error, HTTPException)
+    return problem("not_found", "there is nothing at this path; see /openapi.json").response()
+
+
+async def _on_mistake(request: Request, error: Exception) -> Response:
+    # The route's path, not the request's: that one may name people.
+    log.error("a request could not be answered", exc_info=error, extra={"method": request.method})
+    return problem("internal", "the server made a mistake; its operator can see which").response()

@@ -1,0 +1,106 @@
+"""Asking the desk, and waiting for the answer.
+
+Knows:   the api's own line, and which request waits under which number on it.
+Touches: the desk.
+Never:   keeps a row: what is wanted of it is read out while it is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from nightmail.engine.ports import REF_BITS, Desk
+from nightmail.model.answers import Answer, Done, Joined, Said
+from nightmail.model.forms import Form
+from nightmail.model.records import AnyBody, Record
+from nightmail.model.refusals import Refusal, Unavailable
+from nightmail.model.rows import Account
+from nightmail.model.traces import Trace
+
+from .limits import HttpLimits
+from .problems import problem, refused
+
+T = TypeVar("T")
+
+REF_MAX = (1 << REF_BITS) - 1
+
+
+class Asking:
+    """One for all requests."""
+
+    def __init__(self, desk: Desk, form: Form, limits: HttpLimits, soon: Callable[[], None]) -> None:
+        self._desk, self._form, self._limits, self._soon = desk, form, limits, soon
+        self._waiting: dict[int, asyncio.Future[Said]] = {}
+        self._ref = 0
+        self._traces = 0
+        self._line = desk.open_line(self._on_answer)
+
+    def _on_answer(self, ref: int, said: Said) -> None:
+        future = self._waiting.pop(ref, None)
+        if future and not future.done():
+            future.set_result(said)
+
+    async def record(self, by: int, body: AnyBody) -> Answer:
+        """Have a record written down. Raises a Problem if the answer is no, or does not come in time."""
+        if wrong := self._form.check(by, body):
+            raise refused(wrong)
+        # A number that an earlier request still waits under is passed over.
+        ref = self._ref % REF_MAX + 1
+        while ref in self._waiting:
+            ref = ref % REF_MAX + 1
+        self._ref = ref
+        future = self._waiting[ref] = asyncio.get_running_loop().create_future()
+        self._desk.submit(Record(by, self._line << REF_BITS | ref, body))
+        self._soon()
+        try:
+            said = await self._wait(future)
+        finally:
+            self._waiting.pop(ref, None)
+        if isinstance(said, Refusal):
+            raise refused(said)
+        return said
+
+    async def join(self, by: int, body: AnyBody) -> Joined:
+        said = await self.record(by, body)
+        assert isinstance(said, Joined)
+        return said
+
+    async def done(self, by: int, body: AnyBody) -> None:
+        said = await self.record(by, body)
+        assert isinstance(said, Done)
+
+    async def account(self, account: int, view: Callable[[Account], T]) -> T | None:
+        """What `view` says about an account; None if there is none, or no longer."""
+        future: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
+
+        def show(row: Account | None) -> None:
+            if not future.done():
+                future.set_result(view(row) if row and row.devices and not row.closed else None)
+
+        self._desk.account(account, show)
+        return await self._wait(future)
+
+    async def trace(self, message_id: str) -> Trace:
+        """A message's life. Few at a time: each reads from the disk."""
+        if self._traces >= self._limits.traces:
+            raise problem("not_ready", "too many ask for the life of a message at the same time", retry_s=1)
+        future: asyncio.Future[Trace | None] = asyncio.get_running_loop().create_future()
+
+        def show(trace: Trace | None) -> None:
+            self._traces -= 1
+            if not future.done():
+                future.set_result(trace)
+
+        self._traces += 1
+        self._desk.trace(message_id, show)
+        if (trace := await self._wait(future)) is None:
+            raise refused(Unavailable())
+        return trace
+
+    async def _wait(self, future: asyncio.Future[T]) -> T:
+        try:
+            return await asyncio.wait_for(future, self._limits.answer_ms / 1000)
+        except TimeoutError:
+            raise refused(Unavailable()) from None

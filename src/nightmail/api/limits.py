@@ -1,0 +1,20 @@
+"""Every number that bounds what an HTTP request may cost."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class HttpLimits(Struct, frozen=True):
+    request_bytes: int = 65_536
+    """Bytes of one request's body; more is not read."""
+    request_ms: int = 10_000
+    """A body that has not come after this time, in ms, is not waited for."""
+    answer_ms: int = 5_000
+    """How long a request waits, in ms, until what it asked for is durable; then the outcome is unknown."""
+    registrations_per_minute: int = 60
+    """New accounts from one address, over time and at once; 0: no limit. An IPv6 address counts with its /64."""
+    addresses: int = 10_000
+    """Addresses whose registrations are counted; the one that was quiet longest is forgotten first."""
+    traces: int = 16
+    """Questions to the delivery log that may wait; each is read from the disk."""

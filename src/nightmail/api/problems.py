@@ -1,0 +1,139 @@
+"""Every no of the HTTP side, as application/problem+json (RFC 9457).
+
+    {"type": "urn:nightmail:problem:handle_taken", "title": …, "status": 409, "detail": …, "code": "handle_taken", …}
+
+Knows:   which status each refusal of the fold has here, and the noes that HTTP has of its own.
+Never:   repeats what a request said, beyond what a refusal's own fields tell.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+import msgspec
+from starlette.responses import Response
+
+from nightmail.model import refusals as no
+from nightmail.model.refusals import AnyRefusal
+
+MEDIA_TYPE = "application/problem+json"
+
+STATUSES: dict[type[AnyRefusal], int] = {
+    no.OutOfOrder: 409,
+    no.IdReused: 409,
+    no.NumberVoided: 410,
+    no.UnknownRecipient: 404,
+    no.StaleDevices: 409,
+    no.MailboxFull: 507,
+    no.AckAboveHead: 409,
+    no.HandleTaken: 409,
+    no.UnknownAccount: 404,
+    no.UnknownDevice: 404,
+    no.NotAllowed: 403,
+    no.ListConflict: 409,
+    no.TooManyBlocked: 422,
+    no.TooManyDevices: 422,
+    no.Malformed: 400,
+    no.Unavailable: 503,
+    no.Overloaded: 503,
+    no.DiskFull: 507,
+    no.DeadLettered: 500,
+    no.RateLimited: 429,
+}
+"""Refusal → status. A test sees that none is missing."""
+
+RETRY_S = 2
+"""Where a refusal may pass but does not say when: not sooner than this, in seconds."""
+
+HEX_FIELDS = frozenset({"account", "device", "to", "missing", "extra", "rekeyed"})
+"""Ids are hex text everywhere in HTTP: a device's number is more than a JavaScript number can hold."""
+
+
+class Kind(NamedTuple):
+    """A no that only HTTP has."""
+
+    status: int
+    title: str
+
+
+KINDS: dict[str, Kind] = {
+    "unauthorized": Kind(401, "Say who you are"),
+    "forbidden": Kind(403, "Not yours"),
+    "not_found": Kind(404, "There is no such thing"),
+    "method_not_allowed": Kind(405, "Not in this way"),
+    "too_slow": Kind(408, "The request did not arrive in time"),
+    "too_large": Kind(413, "The request is too large"),
+    "unsupported_media_type": Kind(415, "The request is not JSON"),
+    "not_ready": Kind(503, "Not ready"),
+    "internal": Kind(500, "A mistake of the server's"),
+}
+
+
+class Problem(Exception):
+    """Raised by whoever cannot go on; becomes the response."""
+
+    def __init__(
+        self, code: str, status: int, title: str, detail: str, fields: dict[str, Any] | None = None, retry_s: int = 0
+    ) -> None:
+        super().__init__(detail)
+        self.code, self.status, self.title, self.detail = code, status, title, detail
+        self.fields, self.retry_s = fields or {}, retry_s
+        self.headers: dict[str, str] = {}
+
+    def response(self) -> Response:
+        body = {
+            "type": f"urn:nightmail:problem:{self.code}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            "code": self.code,
+            **self.fields,
+        }
+        headers = dict(self.headers)
+        if self.retry_s:
+            headers["Retry-After"] = str(self.retry_s)
+        if self.status == HTTPStatus.UNAUTHORIZED:
+            headers["WWW-Authenticate"] = 'Bearer realm="nightmail"'
+        return Response(msgspec.json.encode(body), self.status, headers, MEDIA_TYPE)
+
+
+def problem(code: str, detail: str, *, retry_s: int = 0, fields: dict[str, Any] | None = None) -> Problem:
+    """One of `KINDS`."""
+    kind = KINDS[code]
+    return Problem(code, kind.status, kind.title, detail, fields, retry_s)
+
+
+def refused(refusal: AnyRefusal) -> Problem:
+    """What the fold, or a check before it, said no with."""
+    fields: dict[str, Any] = {
+        field: _hex(value) if field in HEX_FIELDS else value for field, value in msgspec.structs.asdict(refusal).items()
+    }
+    fields["refusal"] = refusal.code
+    retry_s = 0
+    if isinstance(refusal, no.RateLimited):
+        retry_s = max(1, math.ceil(refusal.retry_ms / 1000))
+    elif refusal.retry:
+        retry_s = RETRY_S
+    return Problem(
+        code_of(type(refusal)), STATUSES[type(refusal)], title_of(type(refusal)), refusal.sentence, fields, retry_s
+    )
+
+
+def malformed(what: str) -> Problem:
+    return refused(no.Malformed(what))
+
+
+def code_of(kind: type[AnyRefusal]) -> str:
+    """HandleTaken → handle_taken."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
+
+
+def title_of(kind: type[AnyRefusal]) -> str:
+    return code_of(kind).replace("_", " ").capitalize()
+
+
+def _hex(value: int | tuple[int, ...]) -> str | list[str]:
+    return f"{value:x}" if isinstance(value, int) else [f"{each:x}" for each in value]

@@ -1,0 +1,215 @@
+"""What stands in requests and responses. Ids and digests are lower-case hex, device lists are base64."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from nightmail.model.ids import account_of
+from nightmail.model.rows import Account
+from nightmail.model.traces import Trace
+from nightmail.model.words import Platform, State
+
+PlatformName = Literal["cli", "ios", "android", "web"]
+StateName = Literal["sent", "delivered", "read", "failed"]
+
+Hex = Annotated[str, Meta(pattern="^[0-9a-f]{1,16}$")]
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 of the device's token, in hex.")]
+Number = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
+
+PLATFORMS: dict[PlatformName, Platform] = {
+    "cli": Platform.CLI, "ios": Platform.IOS, "android": Platform.ANDROID, "web": Platform.WEB,
+}  # fmt: skip
+PLATFORM_NAMES = {platform: name for name, platform in PLATFORMS.items()}
+STATE_NAMES: dict[State, StateName] = {
+    State.SENT: "sent", State.DELIVERED: "delivered", State.READ: "read", State.FAILED: "failed",
+}  # fmt: skip
+
+
+# --- requests ---------------------------------------------------------------------------------
+
+
+class NewDevice(Struct, frozen=True, forbid_unknown_fields=True):
+    """A device that wants to be one of the account's."""
+
+    label: str
+    platform: PlatformName
+    registration: Number
+    """Chosen by the device: tells it from a successor with other keys."""
+    token_digest: Digest
+
+
+class NewAccount(NewDevice, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """An account and its first device."""
+
+    handle: str
+
+
+class NewList(Struct, frozen=True, forbid_unknown_fields=True):
+    """The account's next device list."""
+
+    version: Number
+    devices: list[Hex]
+    signed: bytes
+    """The list as the account's identity key signed it; base64."""
+
+
+class NewSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    read_receipts: bool
+
+
+# --- responses --------------------------------------------------------------------------------
+
+
+class AccountMade(Struct, frozen=True):
+    account: Hex
+    device: Hex
+    list_version: int
+
+
+class DeviceMade(Struct, frozen=True):
+    device: Hex
+    list_version: int
+
+
+class AccountSeen(Struct, frozen=True):
+    """Whom a message to this account must be sealed for."""
+
+    account: Hex
+    handle: str
+    list_version: int
+    devices: dict[str, int]
+    """Device → registration."""
+    signed: bytes
+
+
+class DeviceSeen(Struct, frozen=True):
+    device: Hex
+    label: str
+    platform: PlatformName
+    registration: int
+    listed: bool
+    """Whether messages are sealed for it."""
+
+
+class DevicesSeen(Struct, frozen=True):
+    account: Hex
+    handle: str
+    list_version: int
+    devices: list[DeviceSeen]
+    signed: bytes
+    read_receipts: bool
+
+
+class ListSeen(Struct, frozen=True):
+    list_version: int
+
+
+class DeviceState(Struct, frozen=True, omit_defaults=True):
+    """What became of a message on one device of the recipient."""
+
+    device: Hex
+    state: StateName
+    at: int
+    """When, in milliseconds since 1970."""
+    reason: str = ""
+    """Why it failed."""
+
+
+class MessageSeen(Struct, frozen=True):
+    """What its sender may know of a message."""
+
+    message_id: str
+    state: StateName
+    accepted_at: int
+    devices: list[DeviceState]
+
+
+class EventSeen(Struct, frozen=True):
+    at: int
+    device: str
+    """Empty: at the server."""
+    what: str
+
+
+class TraceSeen(Struct, frozen=True):
+    """Everything the delivery log knows of a message."""
+
+    message_id: str
+    events: list[EventSeen]
+    states: dict[str, StateName]
+
+
+class Health(Struct, frozen=True):
+    status: Literal["ok"] = "ok"
+
+
+class ProblemSeen(Struct, frozen=True):
+    """application/problem+json. A refusal's own fields stand beside these."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+
+
+# --- from the model ---------------------------------------------------------------------------
+
+
+def account_seen(number: int, row: Account) -> AccountSeen:
+    devices = {f"{device:x}": registration for device, registration in row.listed.items()}
+    return AccountSeen(f"{number:x}", row.handle, row.list_version, devices, row.signed_list)
+
+
+def devices_seen(number: int, row: Account) -> DevicesSeen:
+    devices = [
+        DeviceSeen(f"{key:x}", each.label, PLATFORM_NAMES[each.platform], each.registration, key in row.listed)
+        for key, each in row.devices.items()
+    ]
+    return DevicesSeen(f"{number:x}", row.handle, row.list_version, devices, row.signed_list, row.read_receipts)
+
+
+def trace_seen(trace: Trace) -> TraceSeen:
+    return TraceSeen(
+        trace.id,
+        [EventSeen(event.at, f"{event.device:x}" if event.device else "", event.what) for event in trace.events],
+        {f"{device:x}": STATE_NAMES[state] for device, state in trace.states.items()},
+    )
+
+
+def message_seen(trace: Trace, own: int, *, reads: bool) -> MessageSeen:
+    """A sender's view: the recipient's devices only, never that it is blocked, never what it cannot learn otherwise.
+
+    Where a message is queued tells how much mail the recipient gets, so it is left out; without `reads`
+    (somebody has read receipts off), a message that was read was delivered.
+    """
+    accepted = [event.at for event in trace.events if event.what in {"accepted", "blocked"}]
+    devices: list[DeviceState] = []
+    states: set[State] = set()
+    for device, state in trace.states.items():
+        if account_of(device) == own:
+            continue
+        state = State.DELIVERED if state is State.READ and not reads else state
+        states.add(state)
+        at, reason = _last(trace, device, "queued" if state is State.SENT else STATE_NAMES[state])
+        devices.append(DeviceState(f"{device:x}", STATE_NAMES[state], at, reason if state is State.FAILED else ""))
+    return MessageSeen(trace.id, _whole(states), min(accepted or [trace.events[0].at]), devices)
+
+
+def _last(trace: Trace, device: int, what: str) -> tuple[int, str]:
+    """When the device was last told of in these words, and why."""
+    for event in reversed(trace.events):
+        word, _, reason = event.what.partition(":")
+        if event.device == device and word == what:
+            return event.at, reason
+    return trace.events[-1].at, ""
+
+
+def _whole(states: set[State]) -> StateName:
+    """Delivered or read when the first device is; failed only if no device got it."""
+    for state in (State.READ, State.DELIVERED, State.SENT):
+        if state in states:
+            return STATE_NAMES[state]
+    return "failed" if states else "sent"

@@ -1,0 +1,88 @@
+"""The parts below the doors, put together on one data folder: lock, rows, log, loop.
+
+Knows:   the order in which they are opened, and closed again.
+Touches: the data folder; three threads: one writes the log, one saves, one looks aside.
+Never:   drives the loop; the node does.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from nightmail.engine.filelog.files import OsFiles
+from nightmail.engine.folder import DataFolder
+from nightmail.engine.loop import Loop
+from nightmail.engine.ports import Post, TooNew
+from nightmail.engine.sqlite import SqliteRows
+from nightmail.engine.trace import Tracer
+from nightmail.engine.writer import Writer
+from nightmail.model.effects import Effect
+from nightmail.model.ids import SERVER
+from nightmail.model.records import LimitsSet, Record
+
+from .config import Config
+from .observe import Figures, LogWatcher, WatchedLog
+
+
+def clock() -> int:
+    """Milliseconds since 1970, for stamping; may be set at any time."""
+    return time.time_ns() // 1_000_000
+
+
+def pace() -> int:
+    """Milliseconds that never jump, for waiting."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class Heart:
+    """Everything below a socket. Raises EngineError if the folder cannot be served."""
+
+    def __init__(
+        self, config: Config, figures: Figures, post: Post, on_effects: Callable[[Sequence[Effect]], None]
+    ) -> None:
+        self._limits = config.fold
+        self.folder = folder = Path(config.data.folder)
+        with ExitStack() as parts:
+            parts.callback(DataFolder(folder).close)
+            writer = Writer(post, "log writer")
+            parts.callback(writer.close)
+            saver = Writer(post, "saver")
+            parts.callback(saver.close)
+            aside = Writer(post, "aside")
+            parts.callback(aside.close)
+            self.rows = SqliteRows(folder, post=post, execute=saver, entropy=os.urandom, settings=config.sqlite)
+            parts.callback(self.rows.close)
+            self.log = WatchedLog(
+                OsFiles(folder), self.rows.identity, after=self.rows.pointer, post=post, execute=writer,
+                segment_bytes=config.data.segment_bytes, segment_age_ms=config.data.segment_age_ms,
+            )  # fmt: skip
+            self.log.figures, self.log.pace_ns = figures, time.monotonic_ns
+            parts.callback(self.log.close)
+            self.loop = Loop(
+                self.log, self.rows, clock, on_effects, pace=pace, limits=config.loop,
+                watcher=LogWatcher(figures, clock),
+            )  # fmt: skip
+            self.tracer = Tracer(self.rows, aside, post)
+            self._parts = parts.pop_all()
+
+    def recover(self) -> None:
+        """Bring the state back. Raises EngineError if this program is too old for it."""
+        self.loop.recover()
+        if self.loop.stopped:
+            raise TooNew(str(self.loop.stopped))
+        self.set_limits()
+
+    def set_limits(self) -> None:
+        """Limits that decide are themselves logged: have them written down if they differ."""
+        loop = self.loop
+        if loop.idle and loop.state.shard.limits != self._limits:
+            loop.submit(Record(SERVER, 0, LimitsSet(self._limits)))
+            loop.flush()
+
+    def close(self) -> None:
+        """Waits for what is under way on the threads. The loop must not be driven any more."""
+        self._parts.close()

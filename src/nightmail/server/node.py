@@ -1,0 +1,206 @@
+"""One node: heart, gateway and HTTP on one event loop. The one place where the parts meet.
+
+    folder → rows → log → loop → desk → gateway ┐
+                                      → api     ┴ → one listening socket
+
+Knows:   the order of starting and stopping, and whose turn it is.
+Touches: everything, once.
+Never:   folds, frames or answers anything itself.
+
+Whoever submits something says so (`soon`); at the end of that turn of the event loop everything is sent
+on its way at once. Every 20 ms all parts are told the time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import random
+import socket
+from collections.abc import Callable
+from importlib.metadata import version
+
+from nightmail.api.app import Surroundings, app
+from nightmail.engine.desk import LoopDesk
+from nightmail.engine.memory import MemoryRegistry
+from nightmail.gateway.door import door
+from nightmail.gateway.gateway import Gateway
+from nightmail.model.forms import Form
+
+from .config import Config
+from .heart import Heart, clock, pace
+from .listener import Listener
+from .metrics import Metrics
+from .observe import Figures, log
+from .operator import operator_token
+
+TICK_S = 0.02
+SLOW_TICKS = 50
+"""Ticks between two looks at what changes slowly."""
+
+
+class Fell(Exception):
+    """A mistake of ours below the doors: nobody knows what state it left. The log does; start again."""
+
+
+class Node:
+    """Start it, use it, stop it. `fell` is done, with an exception, if it cannot go on."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.name = config.server.node or socket.gethostname()
+        self.figures = Figures()
+        self.draining = False
+        self.fell: asyncio.Future[None]
+        self._flushing = False
+        self._tick_at = 0.0
+        self._ticks = 0
+        self._ticking: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    async def start(self) -> None:
+        """Returns when it can be connected to. Raises EngineError or CannotListen, each one sentence."""
+        self._event_loop = loop = asyncio.get_running_loop()
+        self.fell = loop.create_future()
+        config = self.config
+        self.desk = desk = LoopDesk(os.urandom, pace)
+        self.heart = heart = Heart(config, self.figures, self._post, desk.on_effects)
+        try:
+            token = operator_token(config.operator, heart.folder)
+            form = Form(config.form, config.fold)
+            self.gateway = gateway = Gateway(
+                desk, MemoryRegistry(config.gateway.silence_ms), form, config.gateway, clock, pace, self.name,
+                self._soon, random.random,
+            )  # fmt: skip
+            desk.attend(heart.loop, gateway, heart.tracer)
+            heart.recover()
+            self.metrics = Metrics(self)
+            application = app(
+                Surroundings(
+                    desk=desk,
+                    form=form,
+                    limits=config.http,
+                    operator_digest=hashlib.sha256(token.encode()).digest(),
+                    open_metrics=config.operator.open_metrics,
+                    soon=self._soon,
+                    pace=pace,
+                    not_ready=self.not_ready,
+                    scrape=self.metrics.scrape,
+                    node=self.name,
+                    version=version("nightmail"),
+                )
+            )
+            self.listener = Listener(config.server, application, door(gateway))
+            self._tick_at = loop.time()
+            self._tick()
+            await self.listener.start()
+        except BaseException:
+            self._close()
+            raise
+        log.info("serving", extra={"node": self.name, "url": self.url, "folder": str(heart.folder)})
+
+    @property
+    def port(self) -> int:
+        return self.listener.port
+
+    @property
+    def url(self) -> str:
+        scheme = "https" if self.config.server.tls_cert_file else "http"
+        host = self.config.server.host
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def not_ready(self) -> list[str]:
+        """Why no messages are taken; empty if they are."""
+        reasons: list[str] = []
+        if self.draining:
+            reasons.append("this server is stopping")
+        if not self.heart.loop.ready:
+            reasons.append("what is stored is still being read")
+        if self.heart.log.tight:
+            reasons.append("the disk is full")
+        if self.heart.loop.overloaded:
+            reasons.append("too much waits to be saved")
+        return reasons
+
+    # --- stopping -----------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Send devices elsewhere, answer what was asked, write everything down, let go of the folder."""
+        if self._closed:
+            return
+        server, loop = self.config.server, self.heart.loop
+        log.info("stopping", extra={"connections": self.gateway.connections})
+        self.draining = True
+        self.listener.close()
+        self.gateway.stop(pace())
+        if not await self._until(lambda: self.gateway.stopped and self.listener.drained, server.drain_ms):
+            log.warning("cut off those who did not leave in time", extra={"connections": self.gateway.connections})
+            self.listener.abort()
+        # What was submitted is made durable; then a checkpoint spares the next start the replay.
+        if await self._until(lambda: loop.idle, server.save_ms):
+            loop.save(at_once=True)
+            await self._until(lambda: loop.idle, server.save_ms)
+        if not loop.idle:
+            log.warning("stopped without a last checkpoint; the next start reads the log instead")
+        self._close()
+        log.info("stopped")
+
+    async def _until(self, so: Callable[[], bool], most_ms: int) -> bool:
+        deadline = pace() + most_ms
+        while not (reached := so()) and pace() < deadline and not self.fell.done():
+            await asyncio.sleep(TICK_S / 2)
+        return reached
+
+    def _close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._ticking:
+            self._ticking.cancel()
+        self.heart.close()
+
+    # --- turns --------------------------------------------------------------------------------
+
+    def _soon(self) -> None:
+        """Something was submitted, or is to be said: at the end of this turn."""
+        if not self._flushing:
+            self._flushing = True
+            self._event_loop.call_soon(self._guard, self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        self.gateway.flush()
+        self.heart.loop.flush()
+
+    def _tick(self) -> None:
+        loop = self._event_loop
+        now = loop.time()
+        late_ms = max(0.0, (now - self._tick_at) * 1000)
+        self.figures.lag.add(late_ms)
+        self.figures.lag_ms = int(late_ms)
+        self._tick_at = now + TICK_S
+        self._ticking = loop.call_later(TICK_S, self._guard, self._tick)
+        self.gateway.press(self.figures.lag_ms, self.figures.commit_ms)
+        self.heart.loop.tick()
+        self.desk.tick()
+        self.gateway.tick(pace())
+        self._ticks += 1
+        if self._ticks % SLOW_TICKS == 0:
+            self.listener.refresh()
+            self.heart.set_limits()
+
+    def _post(self, callback: Callable[[], None]) -> None:
+        """From any thread."""
+        self._event_loop.call_soon_threadsafe(self._guard, callback)
+
+    def _guard(self, callback: Callable[[], None]) -> None:
+        """What raises here is no peer's doing. Going on could answer what is not so: the node falls."""
+        if self._closed:
+            return
+        try:
+            callback()
+        except Exception as mistake:  # noqa: BLE001 (whatever it is, the node cannot go on)
+            if not self.fell.done():
+                log.critical("the server cannot go on", exc_info=mistake)
+                self.fell.set_exception(Fell("the server made a mistake and cannot go on; its log tells which"))

@@ -1,0 +1,177 @@
+"""What an operator sees: log lines, and the figures behind the metrics.
+
+Knows:   how long commits and checkpoints take, what went wrong and how often.
+Touches: standard error, by the standard library's logging.
+Never:   writes what a message says, a token or a key; does anything per message.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+
+from nightmail.engine.filelog import FileLog
+from nightmail.engine.loop import Watcher
+from nightmail.engine.ports import Checkpoint
+
+from .config import LogSettings
+
+log = logging.getLogger("nightmail")
+
+COMMIT_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000)
+LATENCY_MS = (2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
+LAG_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
+
+_PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class Histogram:
+    """Counts by size, as plain integers."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: Sequence[int]) -> None:
+        self.bounds = tuple(bounds)
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+    def buckets(self) -> Iterable[tuple[str, int]]:
+        """(upper bound in seconds, how many are not above it), as Prometheus wants them."""
+        so_far = 0
+        for bound, count in zip(self.bounds, self.counts, strict=False):
+            so_far += count
+            yield str(bound / 1000), so_far
+        yield "+Inf", so_far + self.counts[-1]
+
+
+class Figures:
+    """What the node counts about itself."""
+
+    def __init__(self) -> None:
+        self.commits = Histogram(COMMIT_MS)
+        self.lag = Histogram(LAG_MS)
+        self.commit_ms = 0
+        """The newest commit."""
+        self.lag_ms = 0
+        """The newest turn."""
+        self.records = 0
+        self.failed_commits = 0
+        self.checkpoints = 0
+        self.checkpoint_rows = 0
+        self.checkpoint_entries = 0
+        self.checkpoint_at = 0
+        """When the newest one was taken, by the server's clock; 0: none yet."""
+        self.checkpoint_ms = 0
+        """How long the newest one took, from being taken to being durable."""
+        self.poisoned = 0
+        self.troubles = 0
+
+
+class WatchedLog(FileLog):
+    """The log itself, with a look at the clock before and after each batch."""
+
+    figures: Figures
+    pace_ns: Callable[[], int]
+
+    def append(self, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
+        begun, figures = self.pace_ns(), self.figures
+
+        def appended(first: int | None) -> None:
+            took_ms = (self.pace_ns() - begun) / 1e6
+            figures.commits.add(took_ms)
+            figures.commit_ms = int(took_ms)
+            if first is None:
+                figures.failed_commits += 1
+                log.error("a batch could not be written; it was answered: unavailable", extra={"records": len(records)})
+            else:
+                figures.records += len(records)
+            done(first)
+
+        super().append(at, records, appended)
+
+
+class LogWatcher(Watcher):
+    """Says what the loop has to say, in the log and in figures."""
+
+    def __init__(self, figures: Figures, clock: Callable[[], int]) -> None:
+        self._figures, self._clock = figures, clock
+
+    def on_poison(self, offset: int, error: Exception) -> None:
+        self._figures.poisoned += 1
+        # The error's own text may repeat what a record says.
+        log.critical(
+            "a record could not be applied and was set aside", extra={"offset": offset, "error": type(error).__name__}
+        )
+
+    def on_trouble(self, why: str) -> None:
+        self._figures.troubles += 1
+        log.error("storage keeps failing; nothing is lost, and it is tried again", extra={"why": why})
+
+    def on_saved(self, checkpoint: Checkpoint) -> None:
+        figures = self._figures
+        figures.checkpoints += 1
+        figures.checkpoint_rows += len(checkpoint.rows)
+        figures.checkpoint_entries += len(checkpoint.entries)
+        figures.checkpoint_at = checkpoint.at
+        figures.checkpoint_ms = max(0, self._clock() - checkpoint.at)
+        log.debug(
+            "a checkpoint is durable",
+            extra={"upto": checkpoint.upto, "rows": len(checkpoint.rows), "ms": figures.checkpoint_ms},
+        )
+
+
+# --- lines ------------------------------------------------------------------------------------
+
+
+def set_up_logging(settings: LogSettings) -> None:
+    """All lines of the process go to standard error, in one form."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if settings.format == "json" else TextLines())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(settings.level.upper())
+    # Requests are counted, not logged: a path may name people.
+    logging.getLogger("uvicorn.access").disabled = True
+
+
+class JsonLines(logging.Formatter):
+    """One object per line: at, level, where, message, and whatever belongs to it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "at": _when(record),
+            "level": record.levelname.lower(),
+            "where": record.name,
+            "message": record.getMessage(),
+            **_extras(record),
+        }
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+class TextLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        extras = "".join(f"  {name}={value}" for name, value in _extras(record).items())
+        line = f"{_when(record)} {record.levelname.lower():8} {record.getMessage()}{extras}"
+        return line if not record.exc_info else f"{line}\n{self.formatException(record.exc_info)}"
+
+
+def _when(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+
+def _extras(record: logging.LogRecord) -> dict[str, object]:
+    return {name: value for name, value in vars(record).items() if name not in _PLAIN and name != "color_message"}

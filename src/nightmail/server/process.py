@@ -1,0 +1,92 @@
+"""The process around a node: signals, limits of the machine, and how it ends.
+
+Knows:   what an exit code means.
+Touches: signals, the collector, the number of open files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+
+import uvloop
+
+from nightmail.engine.ports import Damaged, EngineError, InUse, TooNew, Unwritable
+
+from .config import Config
+from .listener import CannotListen
+from .node import Fell, Node
+from .observe import log, set_up_logging
+
+GC_THRESHOLDS = (50_000, 20, 50)
+"""Messages make no cycles, so looking for them seldom finds anything and costs latency."""
+
+EXIT_CODES: dict[type[Exception], int] = {
+    EngineError: 1,
+    InUse: 3,
+    Damaged: 4,
+    TooNew: 4,
+    Unwritable: 5,
+    CannotListen: 6,
+    Fell: 70,
+}
+"""Also 0: stopped as asked; 2: a setting is wrong."""
+
+
+def run(config: Config, on_started: Callable[[Node], None] | None = None) -> int:
+    """Serve until a signal says otherwise. Returns the exit code; says why in one sentence on standard error."""
+    set_up_logging(config.log)
+    raise_open_files()
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_serve(config, on_started))
+    except (EngineError, CannotListen, Fell) as error:
+        logging.shutdown()
+        print(f"nightmail: {error}", file=sys.stderr)  # noqa: T201
+        return EXIT_CODES.get(type(error), EXIT_CODES[EngineError])
+
+
+async def _serve(config: Config, on_started: Callable[[Node], None] | None) -> int:
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Event()
+
+    def on_signal(number: int) -> None:
+        if asked.is_set():
+            # What was acknowledged is in the log: nothing is lost by not waiting.
+            log.warning("stopped at once")
+            logging.shutdown()
+            os._exit(128 + number)
+        asked.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, number)
+    node = Node(config)
+    await node.start()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    if on_started:
+        on_started(node)
+    stop = asyncio.ensure_future(asked.wait())
+    await asyncio.wait((stop, node.fell), return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    await node.stop()
+    if node.fell.done():
+        node.fell.result()
+    return 0
+
+
+def raise_open_files() -> None:
+    """Every connection is a file: have as many as the machine allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):
+            log.warning("the number of open files could not be raised", extra={"limit": soft})
