@@ -32,6 +32,8 @@ class Place(NamedTuple):
     alone: bool = False
     """One connection, exclusive: for a VFS without shared memory. Saves must then run inline."""
     cache_kib: int = 8_192
+    """Page cache of the connection that writes."""
+    reader_cache_kib: int = 8_192
 
 
 def open_writer(place: Place, entropy: schema.Entropy) -> apsw.Connection:
@@ -66,7 +68,7 @@ def open_reader(place: Place) -> apsw.Connection:
     try:
         _set(db, place, "query_only", 1, 1)
         _set(db, place, "temp_store", "MEMORY", 2)
-        _set(db, place, "cache_size", -place.cache_kib, -place.cache_kib)
+        _set(db, place, "cache_size", -place.reader_cache_kib, -place.reader_cache_kib)
     except BaseException:
         db.close(True)
         raise
@@ -111,6 +113,15 @@ def transaction(db: apsw.Connection) -> Generator[None]:
             if db.in_transaction:
                 db.execute("ROLLBACK")
         raise
+
+
+def restart_wal(db: apsw.Connection) -> None:
+    """Move everything into the database file, and let the write-ahead log begin anew in the space it has.
+
+    Cheaper than cutting it: space that a file already has need not be found, cleared and noted down
+    again. What the log held stays readable in it until it is written over, or cut.
+    """
+    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
 
 
 def truncate_wal(db: apsw.Connection) -> None:

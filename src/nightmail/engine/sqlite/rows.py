@@ -27,12 +27,17 @@ FILE_NAME = "rows.db"
 
 
 class SqliteSettings(Struct, frozen=True):
-    cache_kib: int = 65_536
-    """Page cache of each of the two connections."""
+    cache_kib: int = 32_768
+    """Page cache of the connection that writes. It fills up to this, because the delivery log goes through it.
+
+    Below what one checkpoint changes, SQLite writes pages out early, and then once more.
+    """
+    reader_cache_kib: int = 8_192
+    """Page cache of the connection that reads."""
     wal_truncate_ms: int = 600_000
     """What was deleted is out of the write-ahead log after this time."""
     wal_pages: int = 8_192
-    """The write-ahead log is emptied when it has grown to this."""
+    """The write-ahead log begins anew when it has grown to this."""
     forget_blocks: int = 64
     """Blocks of the delivery log dropped in one transaction."""
 
@@ -54,7 +59,7 @@ class SqliteRows:
         vfs: str = "",
         alone: bool = False,
     ) -> None:
-        self._place = connect.Place(str(folder / FILE_NAME), vfs, alone, settings.cache_kib)
+        self._place = connect.Place(str(folder / FILE_NAME), vfs, alone, settings.cache_kib, settings.reader_cache_kib)
         self._post = post
         self._execute = execute
         self._entropy = entropy
@@ -117,7 +122,7 @@ class SqliteRows:
             for need in needs:
                 # Point reads one by one: measured faster than one statement for all of them.
                 if isinstance(need, RowKey):
-                    found.append(query(statements.READ_ROW, need).get)  # pyright: ignore[reportArgumentType]
+                    found.append(query(*statements.read_row(need)).get)  # pyright: ignore[reportArgumentType]
                 else:
                     found.append(query(statements.READ_RANGE, need).fetchall())  # pyright: ignore[reportArgumentType]
         return found
@@ -249,16 +254,27 @@ class SqliteRows:
     def _is_tidying_due(self, at: int) -> bool:
         if self._tidied_at is None:
             self._tidied_at = at
-        return at - self._tidied_at >= self._settings.wal_truncate_ms or self._wal_pages >= self._settings.wal_pages
+        return self._has_aged(at) or self._wal_pages >= self._settings.wal_pages
+
+    def _has_aged(self, at: int) -> bool:
+        return self._tidied_at is None or at - self._tidied_at >= self._settings.wal_truncate_ms
 
     def _tidy(self, at: int | None) -> None:
-        """On the saver's thread: what was deleted leaves the files. A failure is tried again next time."""
+        """On the saver's thread: bound the write-ahead log; if it is time or `at` is None, leave no past in the files.
+
+        A failure is tried again next time.
+        """
+        if not self._writer:
+            return
         try:
-            if self._writer:
+            if at is None or self._has_aged(at):
                 connect.truncate_wal(self._writer)
                 self._wal_pages = 0
                 self._scrubber.scrub_some(self._writer)
                 self._tidied_at = at or self._tidied_at
+            else:
+                connect.restart_wal(self._writer)
+                self._wal_pages = 0
         except apsw.BusyError:
             pass
         except (apsw.Error, OSError):

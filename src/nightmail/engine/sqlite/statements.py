@@ -1,6 +1,6 @@
 """The statements of a checkpoint, and the form in which it is handed to them.
 
-Knows:   the tables.
+Knows:   the tables, and which of them a row's key leads to.
 Touches: the connection it is handed, inside the caller's transaction.
 
 Each table gets one statement per checkpoint, fed by carray: SQLite then runs it whole without
@@ -16,7 +16,8 @@ from collections.abc import Iterable
 
 import apsw
 
-from nightmail.engine.ports import Checkpoint
+from nightmail.engine.ports import Checkpoint, Saving
+from nightmail.model.rows import Kept, RowKey
 
 # A number at each place of a packed key.
 _1 = "CAST(substr(value, 1, 20) AS INTEGER)"
@@ -24,9 +25,28 @@ _2 = "CAST(substr(value, 21, 20) AS INTEGER)"
 _3 = "CAST(substr(value, 41, 20) AS INTEGER)"
 _4 = "CAST(substr(value, 61, 20) AS INTEGER)"
 
-# ruff: noqa: S608 (nothing but the four constants above is put into a statement)
-_PUT_ROWS = f"INSERT OR REPLACE INTO row SELECT {_1}, {_2}, {_3}, {_4}, substr(value, 81) FROM carray(?)"
-_DROP_ROWS = f"DELETE FROM row WHERE (kind, a, b) IN (SELECT {_1}, {_2}, {_3} FROM carray(?))"
+# ruff: noqa: S608 (nothing but the four constants above and our own tables' names is put into a statement)
+_PUT = f"INSERT OR REPLACE INTO {{}} SELECT {_1}, {_2}, substr(value, 41) FROM carray(?)"
+_DROP = f"DELETE FROM {{}} WHERE a IN (SELECT {_1} FROM carray(?))"
+_READ = "SELECT value FROM {} WHERE a = ?"
+NUMBERED = {Kept.ACCOUNT: "account", Kept.MAILBOX: "mailbox", Kept.CHANGES: "changes"}
+"""Kinds with a table of their own, under one number. A key with a second one (there is none) is in `row`."""
+
+PUT_NUMBERED = {kind: _PUT.format(table) for kind, table in NUMBERED.items()}
+DROP_NUMBERED = {kind: _DROP.format(table) for kind, table in NUMBERED.items()}
+READ_NUMBERED = {kind: _READ.format(table) for kind, table in NUMBERED.items()}
+
+# Not REPLACE: it would give the row another place, and write the index anew.
+PUT_STREAMS = f"""
+    INSERT INTO stream (a, b, version, value) SELECT {_1}, {_2}, {_3}, substr(value, 61) FROM carray(?) WHERE true
+    ON CONFLICT (a, b) DO UPDATE SET version = excluded.version, value = excluded.value"""
+DROP_STREAMS = f"DELETE FROM stream WHERE (a, b) IN (SELECT {_1}, {_2} FROM carray(?))"
+READ_STREAM = "SELECT value FROM stream WHERE a = ? AND b = ?"
+
+PUT_ROWS = f"INSERT OR REPLACE INTO row SELECT {_1}, {_2}, {_3}, {_4}, substr(value, 81) FROM carray(?)"
+DROP_ROWS = f"DELETE FROM row WHERE (kind, a, b) IN (SELECT {_1}, {_2}, {_3} FROM carray(?))"
+READ_ROW = "SELECT value FROM row WHERE kind = ? AND a = ? AND b = ?"
+
 _PUT_ENTRIES = f"INSERT OR REPLACE INTO entry SELECT {_1}, {_2}, substr(value, 41) FROM carray(?)"
 _CLEAR_ENTRIES = f"""
     DELETE FROM entry WHERE (queue, seq) IN (
@@ -38,25 +58,55 @@ _PUT_NOTE = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?)"
 _MOVE_POINTER = "UPDATE meta SET value = ? WHERE key = 'pointer'"
 
 DROP_NOTES = "DELETE FROM note WHERE upto IN (SELECT upto FROM note WHERE at < ? ORDER BY at LIMIT ?)"
-READ_ROW = "SELECT value FROM row WHERE kind = ? AND a = ? AND b = ?"
 READ_RANGE = "SELECT seq, body FROM entry WHERE queue = ? AND seq BETWEEN ? AND ? ORDER BY seq"
 READ_FIRST_NOTE = "SELECT upto FROM note WHERE at >= ? ORDER BY at, upto LIMIT 1"
 READ_NOTES = "SELECT upto, lines FROM note WHERE upto >= ? AND at >= ? AND instr(devices, ?) ORDER BY upto LIMIT 16"
 
 
+def read_row(key: RowKey) -> tuple[str, tuple[int, ...]]:
+    """The statement that finds a row, and what to bind to it."""
+    kind, a, b = key
+    if kind is Kept.STREAM:
+        return READ_STREAM, (a, b)
+    if kind in NUMBERED and not b:
+        return READ_NUMBERED[kind], (a,)
+    return READ_ROW, key
+
+
 def write(db: apsw.Connection, checkpoint: Checkpoint) -> None:
-    put = [
-        b"%20d%20d%20d%20d%b" % (*row.key, row.version, row.value) for row in checkpoint.rows if row.value is not None
-    ]
-    gone = [b"%20d%20d%20d" % row.key for row in checkpoint.rows if row.value is None]
-    _give(db, _PUT_ROWS, put)
-    _give(db, _DROP_ROWS, gone)
+    _write_rows(db, checkpoint.rows)
     _give(db, _PUT_ENTRIES, [b"%20d%20d%b" % entry for entry in checkpoint.entries])
     _give(db, _CLEAR_ENTRIES, [b"%20d%20d" % pair for pair in checkpoint.cleared])
     _give(db, _DROP_ENTRIES, [b"%20d%20d" % pair for pair in checkpoint.dropped])
     if checkpoint.notes:
         db.execute(_PUT_NOTE, (checkpoint.upto, checkpoint.at, marks(checkpoint.noted), checkpoint.notes))
     db.execute(_MOVE_POINTER, (checkpoint.upto,))
+
+
+def _write_rows(db: apsw.Connection, rows: Iterable[Saving]) -> None:
+    packed: dict[str, list[bytes]] = {}
+    for (kind, a, b), version, value in rows:
+        if kind is Kept.STREAM:
+            statement, row = (
+                (DROP_STREAMS, b"%20d%20d" % (a, b))
+                if value is None
+                else (PUT_STREAMS, b"%20d%20d%20d%b" % (a, b, version, value))
+            )
+        elif kind in NUMBERED and not b:
+            statement, row = (
+                (DROP_NUMBERED[kind], b"%20d" % a)
+                if value is None
+                else (PUT_NUMBERED[kind], b"%20d%20d%b" % (a, version, value))
+            )
+        else:
+            statement, row = (
+                (DROP_ROWS, b"%20d%20d%20d" % (kind, a, b))
+                if value is None
+                else (PUT_ROWS, b"%20d%20d%20d%20d%b" % (kind, a, b, version, value))
+            )
+        packed.setdefault(statement, []).append(row)
+    for statement, rows_of_one in packed.items():
+        _give(db, statement, rows_of_one)
 
 
 def _give(db: apsw.Connection, statement: str, packed: list[bytes]) -> None:
