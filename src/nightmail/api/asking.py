@@ -15,7 +15,7 @@ from nightmail.engine.ports import REF_BITS, Desk
 from nightmail.model.answers import Answer, Done, Joined, Said
 from nightmail.model.forms import Form
 from nightmail.model.records import AnyBody, Record
-from nightmail.model.refusals import Refusal, Unavailable
+from nightmail.model.refusals import Unavailable
 from nightmail.model.rows import Account
 from nightmail.model.traces import Trace
 
@@ -58,9 +58,9 @@ class Asking:
             said = await self._wait(future)
         finally:
             self._waiting.pop(ref, None)
-        if isinstance(said, Refusal):
-            raise refused(said)
-        return said
+        if isinstance(said, Answer):
+            return said
+        raise refused(said)
 
     async def join(self, by: int, body: AnyBody) -> Joined:
         said = await self.record(by, body)

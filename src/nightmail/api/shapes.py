@@ -21,7 +21,7 @@ Number = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
 PLATFORMS: dict[PlatformName, Platform] = {
     "cli": Platform.CLI, "ios": Platform.IOS, "android": Platform.ANDROID, "web": Platform.WEB,
 }  # fmt: skip
-PLATFORM_NAMES = {platform: name for name, platform in PLATFORMS.items()}
+PLATFORM_NAMES: dict[Platform, PlatformName] = {platform: name for name, platform in PLATFORMS.items()}
 STATE_NAMES: dict[State, StateName] = {
     State.SENT: "sent", State.DELIVERED: "delivered", State.READ: "read", State.FAILED: "failed",
 }  # fmt: skip

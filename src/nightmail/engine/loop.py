@@ -76,6 +76,9 @@ class Watcher:
     def on_saved(self, checkpoint: Checkpoint) -> None:
         """A checkpoint is durable."""
 
+    def on_repeated(self) -> None:
+        """A retry was answered from memory."""
+
 
 class Loop:
     """One shard: the only place where its log, its fold and its rows meet."""
@@ -153,6 +156,7 @@ class Loop:
         if not self.ready:
             self._say(record, Unavailable())
         elif type(body) is Sent and (known := answer_from_memory(self._folding.state, record.by, body)):
+            self._watcher.on_repeated()
             self._say(record, known)  # A retry: the log has it already.
         elif refusal := self._refusal(body):
             self._say(record, refusal)

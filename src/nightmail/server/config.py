@@ -246,10 +246,10 @@ def _known(name: str, origin: str) -> Setting:
 
 
 def _meant(name: str, known: Mapping[str, object] | tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    if not near:
-        # The right key in the wrong section is the likeliest mistake that spelling does not show.
-        near = [other for other in known if other.rpartition(".")[2] == name.rpartition(".")[2]][:1]
+    # The right key in the wrong section is a mistake that spelling does not show.
+    _, dot, key = name.rpartition(".")
+    near = [other for other in known if dot and other.endswith(f".{key}")][:1]
+    near = near or difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]}?" if near else ""
 
 

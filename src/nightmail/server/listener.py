@@ -34,6 +34,7 @@ class Listener:
 
     def __init__(self, settings: ServerSettings, app: Starlette, protocol: Callable[..., asyncio.Protocol]) -> None:
         self._settings = settings
+        self.app = app
         self._protocol = protocol
         self._state = ServerState()
         self._server: asyncio.Server | None = None
@@ -104,9 +105,7 @@ class Listener:
         for task in list(self._state.tasks):
             task.cancel()
         for connection in list(self._state.connections):
-            transport: asyncio.Transport | None = connection.transport
-            if transport is not None:
-                transport.abort()
+            connection.transport.abort()
 
 
 def _tls(settings: ServerSettings) -> ssl.SSLContext | None:

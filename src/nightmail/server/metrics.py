@@ -10,19 +10,47 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from nightmail.gateway.counters import Counters
+
+from .heart import clock
 from .observe import Histogram
 
 if TYPE_CHECKING:
     from .node import Node
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+GATEWAY: dict[str, str] = {
+    "acked": "Acknowledgements that devices sent.",
+    "answered": "Answers that were handed to devices.",
+    "bytes_in": "Bytes of frames from devices.",
+    "bytes_out": "Bytes of frames to devices.",
+    "closed": "Connections that ended.",
+    "connected": "Devices that said who they are, and were known.",
+    "displaced": "Connections that ended because the same device connected again.",
+    "drained": "Times that a device was told that its queue is empty.",
+    "frames_in": "Frames from devices.",
+    "frames_out": "Frames to devices.",
+    "malformed": "Frames and items that could not be read.",
+    "not_admitted": "Connections that were told to come back later.",
+    "pushed": "Entries that were handed to devices, repeats included.",
+    "rate_limited": "Messages refused because a device sent too fast.",
+    "repeated": "Entries that were offered again because they were not acknowledged.",
+    "strangers_dropped": "Connections let go because too many had not said who they are.",
+    "submitted": "Records that devices submitted.",
+    "suspected": "Devices that stopped acknowledging and count as offline.",
+    "unauthorized": "Connections with an unknown device or a wrong token.",
+}
+"""Counter of the gateway → what it means. A test sees that none is missing."""
 
 
 class Metrics(Collector):
@@ -39,28 +67,104 @@ class Metrics(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
+        yield from self._messages()
         yield from self._heart()
         yield from self._gateway()
         yield from self._process()
 
+    def _messages(self) -> Iterator[Metric]:
+        tally, figures = self._node.tally, self._node.figures
+        yield _counter("messages_accepted", "Messages accepted for the first time.", tally.accepted)
+        yield _counter("messages_blocked", "Messages accepted from senders that the recipient blocks.", tally.blocked)
+        yield _counter("messages_repeated", "Retries answered from memory.", figures.repeated)
+        yield _counter("entries_filed", "Entries put into mailboxes, own copies included.", tally.filed)
+        yield _counter("entries_delivered", "Entries that devices acknowledged as stored.", tally.delivered)
+        failed = CounterMetricFamily(
+            "nightmail_entries_failed", "Entries that will not be shown on their device, by reason.", labels=["reason"]
+        )
+        for reason, count in tally.failed.items():
+            failed.add_metric([reason.name.lower()], count)
+        yield failed
+        yield _histogram(
+            "delivery_seconds", "Accept to device ack, for a sample of messages to connected devices.", tally.latency
+        )
+        yield _gauge("mailbox_depth", "Waiting in the fullest mailbox sampled in the last minute.", tally.depth)
+
     def _heart(self) -> Iterator[Metric]:
         figures, heart = self._node.figures, self._node.heart
+        loop, state = heart.loop, heart.loop.state
+        yield _gauge("ready", "1 if messages are taken.", not self._node.not_ready())
         yield _counter("records", "Records made durable.", figures.records)
         yield _histogram("commit_seconds", "From a batch's append to its being durable.", figures.commits)
+        yield _counter("commits_failed", "Batches that could not be written.", figures.failed_commits)
+        yield _histogram("loop_lag_seconds", "How late the event loop was, every 20 ms.", figures.lag)
+        yield _counter("checkpoints", "Checkpoints made durable.", figures.checkpoints)
+        yield _counter("checkpoint_rows", "Rows written by checkpoints.", figures.checkpoint_rows)
+        yield _counter("checkpoint_entries", "Entries written by checkpoints.", figures.checkpoint_entries)
+        yield _gauge(
+            "checkpoint_duration_seconds", "The newest checkpoint, from taken to durable.", figures.checkpoint_ms / 1000
+        )
+        if figures.checkpoint_at:
+            age = max(0, clock() - figures.checkpoint_at) / 1000
+            yield _gauge("checkpoint_age_seconds", "Since the newest checkpoint was taken.", age)
+        yield _gauge("unsaved_rows", "Rows and lines that only the log has.", loop.unsaved)
+        yield _gauge("unsaved_records", "Records behind the newest checkpoint.", state.offset - heart.rows.pointer)
+        yield _gauge("dead_letters", "Records that could not be applied, over the life of the data.", state.shard.dead)
+        yield _counter("records_poisoned", "Records set aside since the start.", figures.poisoned)
+        yield _counter("storage_troubles", "Times that storage kept failing.", figures.troubles)
+        yield _gauge("rows_in_memory", "Rows kept in memory.", sum(map(len, state.tables())))
+        yield _gauge("log_bytes", "Space that the log's files take.", _size(heart.folder, "log-"))
+        yield _gauge("rows_bytes", "Space that the rows' files take.", _size(heart.folder, "rows.db"))
+        yield _gauge("disk_free_bytes", "Free space where the data folder is.", shutil.disk_usage(heart.folder).free)
+        yield _gauge("disk_tight", "1 if space has run out: only acknowledgements are taken.", heart.log.tight)
 
     def _gateway(self) -> Iterator[Metric]:
-        return iter(())
+        gateway, listener = self._node.gateway, self._node.listener
+        for name in Counters.__slots__:
+            yield _counter(f"gateway_{name}", GATEWAY.get(name, name), getattr(gateway.counters, name))
+        yield _gauge("connections", "WebSocket connections.", gateway.connections)
+        yield _gauge("devices_online", "Devices that are connected.", gateway.devices)
+        yield _gauge("pressed", "1 while drains are paced.", gateway.pressed)
+        yield _gauge("http_connections", "HTTP connections.", listener.connections)
+        yield _counter("http_requests", "HTTP requests answered.", listener.requests)
 
     def _process(self) -> Iterator[Metric]:
-        return iter(())
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resident = int(Path("/proc/self/statm").read_text("ascii").split()[1]) * PAGE_BYTES
+        yield _plain(
+            CounterMetricFamily, "process_cpu_seconds", "CPU time of the process.", usage.ru_utime + usage.ru_stime
+        )
+        yield _plain(GaugeMetricFamily, "process_resident_memory_bytes", "Memory of the process.", resident)
+        yield _plain(GaugeMetricFamily, "process_open_fds", "Open files.", len(os.listdir("/proc/self/fd")))
+        yield _plain(GaugeMetricFamily, "process_max_fds", "Files that may be open.", soft)
+        yield _plain(
+            GaugeMetricFamily, "process_start_time_seconds", "When it started, since 1970.", self._node.started_at
+        )
+        yield _gauge("clock_seconds", "The server's clock, since 1970.", time.time())
+
+
+def _size(folder: Path, beginning: str) -> int:
+    total = 0
+    for entry in os.scandir(folder):
+        if entry.name.startswith(beginning):
+            try:
+                total += entry.stat().st_size
+            except FileNotFoundError:
+                continue  # trimmed meanwhile
+    return total
 
 
 def _counter(name: str, text: str, value: float) -> Metric:
-    return CounterMetricFamily(f"nightmail_{name}", text, value=value)
+    return _plain(CounterMetricFamily, f"nightmail_{name}", text, value)
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:
-    return GaugeMetricFamily(f"nightmail_{name}", text, value=value)
+    return _plain(GaugeMetricFamily, f"nightmail_{name}", text, value)
+
+
+def _plain(kind: type[CounterMetricFamily] | type[GaugeMetricFamily], name: str, text: str, value: float) -> Metric:
+    return kind(name, text, value=value)
 
 
 def _histogram(name: str, text: str, found: Histogram) -> Metric:

@@ -34,10 +34,14 @@ from .listener import Listener
 from .metrics import Metrics
 from .observe import Figures, log
 from .operator import operator_token
+from .tally import Tally
 
 TICK_S = 0.02
 SLOW_TICKS = 50
 """Ticks between two looks at what changes slowly."""
+
+
+DEPTH_TICKS = 1_500
 
 
 class Fell(Exception):
@@ -52,6 +56,7 @@ class Node:
         self.name = config.server.node or socket.gethostname()
         self.figures = Figures()
         self.draining = False
+        self.started_at = clock() / 1000
         self.fell: asyncio.Future[None]
         self._flushing = False
         self._tick_at = 0.0
@@ -69,12 +74,15 @@ class Node:
         try:
             token = operator_token(config.operator, heart.folder)
             form = Form(config.form, config.fold)
+            registry = MemoryRegistry(config.gateway.silence_ms)
             self.gateway = gateway = Gateway(
-                desk, MemoryRegistry(config.gateway.silence_ms), form, config.gateway, clock, pace, self.name,
+                desk, registry, form, config.gateway, clock, pace, self.name,
                 self._soon, random.random,
             )  # fmt: skip
             desk.attend(heart.loop, gateway, heart.tracer)
             heart.recover()
+            self.tally = Tally(lambda device: registry.find(device, pace()) is not None)
+            self.tally.skip(heart.loop.state)
             self.metrics = Metrics(self)
             application = app(
                 Surroundings(
@@ -148,7 +156,7 @@ class Node:
 
     async def _until(self, so: Callable[[], bool], most_ms: int) -> bool:
         deadline = pace() + most_ms
-        while not (reached := so()) and pace() < deadline and not self.fell.done():
+        while not (reached := so()) and pace() < deadline and not self.fell.done():  # noqa: ASYNC110 (the ticks do it)
             await asyncio.sleep(TICK_S / 2)
         return reached
 
@@ -182,13 +190,17 @@ class Node:
         self._tick_at = now + TICK_S
         self._ticking = loop.call_later(TICK_S, self._guard, self._tick)
         self.gateway.press(self.figures.lag_ms, self.figures.commit_ms)
+        self.tally.look(self.heart.loop.state, pace())
         self.heart.loop.tick()
+        self.tally.skip(self.heart.loop.state)
         self.desk.tick()
         self.gateway.tick(pace())
         self._ticks += 1
         if self._ticks % SLOW_TICKS == 0:
             self.listener.refresh()
             self.heart.set_limits()
+        if self._ticks % DEPTH_TICKS == 0:
+            self.tally.turn()
 
     def _post(self, callback: Callable[[], None]) -> None:
         """From any thread."""

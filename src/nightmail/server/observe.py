@@ -76,6 +76,7 @@ class Figures:
         self.checkpoint_ms = 0
         """How long the newest one took, from being taken to being durable."""
         self.poisoned = 0
+        self.repeated = 0
         self.troubles = 0
 
 
@@ -130,6 +131,9 @@ class LogWatcher(Watcher):
             "a checkpoint is durable",
             extra={"upto": checkpoint.upto, "rows": len(checkpoint.rows), "ms": figures.checkpoint_ms},
         )
+
+    def on_repeated(self) -> None:
+        self._figures.repeated += 1
 
 
 # --- lines ------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import msgspec
 from msgspec import NODEFAULT, Struct
@@ -106,10 +106,11 @@ class Setting(Struct, frozen=True):
             case str() if self.kind is str and (not self.choices or value in self.choices) and "\0" not in value:
                 return value
             case list() | tuple() if self.kind is tuple and value:
-                parts: list[object] = list(value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+                parts = cast("list[object]", list(value))  # pyright: ignore[reportUnknownArgumentType]
                 whole = [part for part in parts if type(part) is int and low <= part <= high]
                 if len(whole) == len(parts):
                     return tuple(whole)
+                value = parts
             case _:
                 pass
         raise self.refuse(value, origin)

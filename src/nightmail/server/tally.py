@@ -1,0 +1,116 @@
+"""What became of messages, counted from the delivery log's newest lines; and how long it took, for a few of them.
+
+Knows:   how far it has read; a bounded number of entries that it waits to see acknowledged.
+Touches: the state's notes and mailboxes, to read them, between two records.
+Never:   keeps a line, or looks at more than a tick has brought.
+
+Counted per line, not per message, some 50 times a second: measured at about 0.1 µs for a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nightmail.core.state import State
+from nightmail.model.notes import Dropped, Note, Placed, Taken
+from nightmail.model.words import Lane, Reason
+
+from .observe import LATENCY_MS, Histogram
+
+SAMPLE_MS = 100
+"""One message in this time is followed to its acknowledgement."""
+WAIT_MS = 10_000
+"""A device that takes longer is away, whatever its connection says."""
+FOLLOWED = 256
+
+
+class Tally:
+    """Call `look` before anything that may take a checkpoint or rebuild, and `skip` after it: that changes the lines."""
+
+    def __init__(self, is_online: Callable[[int], bool]) -> None:
+        self._is_online = is_online
+        self._read = 0
+        self._sampled_at = 0
+        self._followed: dict[tuple[int, Lane, int], tuple[int, int]] = {}
+        """(device, lane, seq) → (accepted at, followed since)."""
+        self.accepted = self.blocked = self.filed = self.delivered = 0
+        self.failed = dict.fromkeys((reason for reason in Reason if reason is not Reason.NONE), 0)
+        self.latency = Histogram(LATENCY_MS)
+        self.depth = 0
+        """Waiting in the fullest mailbox that was looked at in the last minute or so."""
+        self._depths = [0, 0]
+
+    def skip(self, state: State) -> None:
+        """What stands in the state now was counted before, by this process or by an earlier one."""
+        self._read = len(state.notes)
+
+    def look(self, state: State, now: int) -> None:
+        """Count the lines since the last look. `now` never jumps."""
+        if not (fresh := state.notes[self._read :]):
+            return
+        self._read = len(state.notes)
+        self._count(fresh)
+        if self._followed:
+            self._resolve(state, fresh, now)
+        if now - self._sampled_at >= SAMPLE_MS:
+            self._sample(state, fresh, now)
+
+    def turn(self) -> None:
+        """Every half minute: forget the fullest mailbox of the half minute before."""
+        self._depths = [self._depths[1], 0]
+        self.depth = max(self._depths)
+
+    def _count(self, fresh: list[Note]) -> None:
+        for note in fresh:
+            kind = type(note)
+            if kind is Placed:
+                assert isinstance(note, Placed)
+                if not note.copy:
+                    self.accepted += 1
+                    self.blocked += note.blocked
+                for _, seq in note.places:
+                    if seq:
+                        self.filed += 1
+                    else:
+                        self.failed[Reason.MAILBOX_FULL] += 1
+            elif kind is Taken:
+                assert isinstance(note, Taken)
+                unreadable = len(note.unreadable)
+                self.delivered += note.high - note.low + 1 - unreadable
+                self.failed[Reason.UNDECRYPTABLE] += unreadable
+            elif kind is Dropped:
+                assert isinstance(note, Dropped)
+                self.failed[note.reason] += 1
+
+    def _sample(self, state: State, fresh: list[Note], now: int) -> None:
+        """Follow the newest message to its first device, if that one is connected."""
+        for note in reversed(fresh):
+            if not isinstance(note, Placed) or note.copy or not note.places:
+                continue
+            device, seq = note.places[0]
+            self._sampled_at = now
+            if mailbox := state.mailboxes.get(device):
+                self._depths[1] = max(self._depths[1], mailbox.waiting)
+                self.depth = max(self._depths)
+            if seq and len(self._followed) < FOLLOWED and self._is_online(device):
+                self._followed[device, note.lane, seq] = note.at, now
+                self._resolve(state, fresh, now)
+            return
+
+    def _resolve(self, state: State, fresh: list[Note], now: int) -> None:
+        done = [
+            key
+            for key, (_, since) in self._followed.items()
+            if now - since > WAIT_MS or not (box := state.mailboxes.get(key[0])) or box.lanes[key[1]].acked >= key[2]
+        ]
+        if not done:
+            return
+        wanted = {(device, lane) for device, lane, _ in done}
+        taken = [note for note in fresh if isinstance(note, Taken) and (note.device, note.lane) in wanted]
+        for key in done:
+            at, _ = self._followed.pop(key)
+            device, lane, seq = key
+            for note in taken:
+                if note.device == device and note.lane == lane and note.low <= seq <= note.high:
+                    self.latency.add(max(0, note.at - at))
+                    break

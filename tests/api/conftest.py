@@ -1,0 +1,15 @@
+"""One node for all requests of a module: none of them needs an empty one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.server.rig import Town, serving
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
+    with serving(tmp_path_factory.mktemp("node"), http__registrations_per_minute=0) as made:
+        yield made

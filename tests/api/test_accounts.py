@@ -1,0 +1,162 @@
+"""Accounts, devices, blocks: over real HTTP, on a real node."""
+
+from __future__ import annotations
+
+import base64
+
+from nightmail.model.answers import Accepted
+from nightmail.model.ids import account_id
+from nightmail.model.records import Acked
+from nightmail.model.words import Lane
+from tests.server.rig import Person, Town, message, new_device
+
+
+def link(town: Town, person: Person, token: bytes) -> Person:
+    reply = town.ask("POST", "/v1/devices", new_device(token), auth=person)
+    assert reply.status == 201
+    return Person(person.handle, int(reply.json["device"], 16), token)
+
+
+def test_an_account_is_registered_and_can_be_looked_up(town: Town) -> None:
+    ada = town.register("ada")
+    account = account_id("ada")
+    assert ada.account == account
+    seen = town.get("/v1/accounts/ada", ada)
+    assert (seen.status, seen.json) == (
+        200,
+        {
+            "account": f"{account:x}",
+            "handle": "ada",
+            "list_version": 1,
+            "devices": {f"{ada.device:x}": 7},
+            "signed": "",
+        },
+    )
+
+
+def test_registering_again_with_the_same_token_is_the_same_device(town: Town) -> None:
+    assert town.register("again") == town.register("again")
+
+
+def test_a_handle_that_is_taken_is_refused(town: Town) -> None:
+    town.register("bob")
+    reply = town.ask("POST", "/v1/accounts", new_device(b"another token", handle="bob"))
+    assert reply.status == 409
+    assert reply.headers["Content-Type"] == "application/problem+json"
+    assert reply.json == {
+        "type": "urn:nightmail:problem:handle_taken",
+        "title": "Handle taken",
+        "status": 409,
+        "detail": "'bob' is taken",
+        "code": "handle_taken",
+        "handle": "bob",
+        "refusal": 0x30,
+    }
+
+
+def test_a_handle_may_have_any_letters_but_no_hidden_ones(town: Town) -> None:
+    zoe = town.register("zoë/the 2nd")
+    assert town.get("/v1/accounts/zo%C3%AB/the%202nd", zoe).json["handle"] == "zoë/the 2nd"
+    for bad in (" ada", "a\u200bda", "e\u0301ve", "me", "", "x" * 65):
+        reply = town.ask("POST", "/v1/accounts", new_device(b"token", handle=bad))
+        assert (reply.status, reply.json["code"]) == (400, "malformed")
+
+
+def test_a_device_is_linked_listed_and_revoked(town: Town) -> None:
+    phone = town.register("carol")
+    tablet = link(town, phone, b"the tablet's token")
+    signed = base64.b64encode(b"signed list").decode()
+    new = {"version": 2, "devices": [f"{phone.device:x}", f"{tablet.device:x}"], "signed": signed}
+    assert town.ask("PUT", "/v1/devices", new, auth=phone).json == {"list_version": 2}
+    seen = town.get("/v1/devices", tablet).json
+    assert seen["signed"] == signed
+    assert [(each["device"], each["listed"]) for each in seen["devices"]] == [
+        (f"{phone.device:x}", True),
+        (f"{tablet.device:x}", True),
+    ]
+    assert town.ask("DELETE", f"/v1/devices/{tablet.device:x}", auth=phone).status == 204
+    assert town.get("/v1/devices", tablet).status == 401
+    assert town.ask("DELETE", f"/v1/devices/{tablet.device:x}", auth=phone).status == 204, "asked again"
+
+
+def test_a_list_that_is_not_the_next_one_conflicts(town: Town) -> None:
+    dora = town.register("dora")
+    new = {"version": 9, "devices": [f"{dora.device:x}"], "signed": ""}
+    reply = town.ask("PUT", "/v1/devices", new, auth=dora)
+    assert (reply.status, reply.json["code"], reply.json["version"]) == (409, "list_conflict", 1)
+
+
+def test_nobody_revokes_the_device_of_another_account(town: Town) -> None:
+    eve, frank = town.register("eve"), town.register("frank")
+    reply = town.ask("DELETE", f"/v1/devices/{frank.device:x}", auth=eve)
+    assert (reply.status, reply.json["code"]) == (403, "not_allowed")
+    assert town.get("/v1/devices", frank).status == 200
+
+
+def test_an_account_that_ends_is_gone(town: Town) -> None:
+    gone, other = town.register("gone"), town.register("other")
+    assert town.ask("DELETE", "/v1/accounts/me", auth=gone).status == 204
+    assert town.get("/v1/devices", gone).status == 401
+    assert town.get("/v1/accounts/gone", other).status == 404
+
+
+def test_settings_are_kept(town: Town) -> None:
+    quiet = town.register("quiet")
+    assert town.ask("PUT", "/v1/settings", {"read_receipts": False}, auth=quiet).status == 204
+    assert town.get("/v1/devices", quiet).json["read_receipts"] is False
+
+
+# --- what became of a message -----------------------------------------------------------------
+
+
+def test_a_sender_sees_its_message_sent_then_delivered(town: Town) -> None:
+    grace, heidi = town.register("grace"), town.register("heidi")
+    sent = message(grace, heidi)
+    accepted = town.say(grace.device, sent)
+    assert isinstance(accepted, Accepted)
+    before = town.get(f"/v1/messages/{sent.id}", grace).json
+    assert before == {
+        "message_id": sent.id,
+        "state": "sent",
+        "accepted_at": accepted.at,
+        "devices": [{"device": f"{heidi.device:x}", "state": "sent", "at": accepted.at}],
+    }
+    town.say(heidi.device, Acked(Lane.NORMAL, 1))
+    after = town.get(f"/v1/messages/{sent.id}", grace).json
+    assert (after["state"], after["devices"][0]["state"]) == ("delivered", "delivered")
+
+
+def test_only_the_sending_account_may_ask_for_a_message(town: Town) -> None:
+    ivan, judy = town.register("ivan"), town.register("judy")
+    sent = message(ivan, judy)
+    town.say(ivan.device, sent)
+    assert town.get(f"/v1/messages/{sent.id}", judy).json["code"] == "forbidden"
+    assert town.get(f"/v1/messages/{ivan.device:x}:1:00001:none", ivan).json["code"] == "not_found"
+    assert town.get("/v1/messages/nonsense", ivan).json["code"] == "malformed"
+
+
+def test_a_blocked_sender_learns_nothing_and_the_operator_sees_it(town: Town) -> None:
+    mallory, niaj = town.register("mallory"), town.register("niaj")
+    assert town.ask("PUT", "/v1/blocks/mallory", auth=niaj).status == 204
+    sent = message(mallory, niaj)
+    town.say(mallory.device, sent)
+    seen = town.get(f"/v1/messages/{sent.id}", mallory).json
+    assert (seen["state"], seen["devices"]) == ("sent", [])
+    traced = town.get(f"/v1/trace/{sent.id}", town.operator).json
+    assert [event["what"] for event in traced["events"]] == ["blocked"]
+    assert town.ask("DELETE", "/v1/blocks/mallory", auth=niaj).status == 204
+    again = message(mallory, niaj, n=2)
+    town.say(mallory.device, again)
+    assert [each["state"] for each in town.get(f"/v1/messages/{again.id}", mallory).json["devices"]] == ["sent"]
+
+
+def test_the_operator_traces_any_message_and_nobody_else_does(town: Town) -> None:
+    olivia, peggy = town.register("olivia"), town.register("peggy")
+    sent = message(olivia, peggy)
+    town.say(olivia.device, sent)
+    town.say(peggy.device, Acked(Lane.NORMAL, 1))
+    traced = town.get(f"/v1/trace/{sent.id}", town.operator)
+    assert [event["what"] for event in traced.json["events"]] == ["accepted", "queued:1", "delivered", "deleted"]
+    assert traced.json["states"] == {f"{peggy.device:x}": "delivered"}
+    for stranger in (None, olivia, "Bearer operator.wrong", town.operator + "x"):
+        assert town.get(f"/v1/trace/{sent.id}", stranger).status == 401
