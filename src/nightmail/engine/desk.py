@@ -131,17 +131,20 @@ class LoopDesk:
     def on_effects(self, effects: Sequence[Effect]) -> None:
         lines, listener = self._lines, self._listener
         assert listener is not None
-        grew = listener.grew
+        grown: dict[tuple[int, Lane], None] = {}
+        """A busy device is told once, however much came."""
         for effect in effects:
             if type(effect) is Answer:
                 if on_answer := lines.get(effect.via >> REF_BITS):
                     on_answer(effect.via & REF_MASK, effect.said)
             elif type(effect) is Grew:
-                grew(effect.device, effect.lane)
+                grown[effect.device, effect.lane] = None
             elif type(effect) is Changed:
                 listener.changed(effect.device)
             elif type(effect) is Dismissed:
                 listener.dismissed(effect.device)
+        for device, lane in grown:
+            listener.grew(device, lane)
         listener.settled()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from .ids import ACCOUNT_BITS, DEVICE_BITS, MESSAGE_ID_CHARS, MessageId, account_id
+from .ids import ACCOUNT_BITS, DEVICE_BITS, MESSAGE_ID, MESSAGE_ID_CHARS, MessageId, account_id
 from .limits import FoldLimits, FormLimits
 from .records import (
     Acked,
@@ -59,6 +59,15 @@ class Form:
             ReceiptsSet: lambda _, body: _out_of(body.account, 1, ACCOUNT_MAX, "account"),
         }
 
+    @property
+    def window(self) -> int:
+        """Messages of one stream and lane that may wait for their answer."""
+        return self._fold.ring_acks
+
+    @property
+    def body_bytes(self) -> int:
+        return self._form.body_bytes
+
     def check(self, by: int, body: AnyBody) -> Malformed | None:
         """What is wrong with something that device `by` says; None if nothing is."""
         check = self._checks.get(type(body))
@@ -68,6 +77,31 @@ class Form:
     # --- sending --------------------------------------------------------------------------------
 
     def _sent(self, by: int, sent: Sent) -> Complaint:
+        return None if self._is_plain(by, sent) else self._complaint(by, sent)
+
+    def _is_plain(self, by: int, sent: Sent) -> bool:
+        """The usual message, to a single device: everything `_complaint` asks, in one breath."""
+        if len(sent.envelopes) != 1 or sent.own_envelopes:
+            return False
+        (envelope,) = sent.envelopes
+        return (
+            0 < sent.to <= ACCOUNT_MAX
+            and 0 < sent.floor <= sent.n < sent.floor + self._fold.ring_acks
+            and sent.n <= NUMBER_MAX
+            and 0 <= sent.seen <= NUMBER_MAX
+            and 0 <= sent.life_ms <= self._form.lifetime_ms
+            and 0 <= sent.list_version <= NUMBER_MAX
+            and len(sent.tag) == TAG_BYTES
+            and sent.of is None
+            and len(envelope.ciphertext) <= self._form.body_bytes
+            and 0 < envelope.device <= DEVICE_MAX
+            and 0 <= envelope.registration <= NUMBER_MAX
+            and len(sent.id) <= MESSAGE_ID_CHARS
+            and sent.id.startswith(f"{by:x}:")
+            and MESSAGE_ID.match(sent.id) is not None
+        )
+
+    def _complaint(self, by: int, sent: Sent) -> Complaint:
         return (
             self._numbered(by, sent)
             or _out_of(sent.seen, 0, NUMBER_MAX, "seen")

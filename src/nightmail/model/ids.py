@@ -20,7 +20,7 @@ SERVER = 0
 
 MESSAGE_ID_CHARS = 64
 
-_MESSAGE_ID = re.compile(r"([0-9a-f]{1,16}):([0-9]{1,15}):([0-9]{1,12}):([0-9a-z]{1,16})\Z")
+MESSAGE_ID = re.compile(r"([0-9a-f]{1,16}):([0-9]{1,15}):([0-9]{1,12}):([0-9a-z]{1,16})\Z")
 
 
 def account_id(handle: str) -> int:
@@ -58,7 +58,7 @@ class MessageId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> MessageId:
-        if not (match := _MESSAGE_ID.match(text)):
+        if not (match := MESSAGE_ID.match(text)):
             raise ValueError("not a message id: want device:milliseconds:sequence:random")
         device, at_ms, sequence, random = match.groups()
         return cls(int(at_ms), int(sequence), int(device, 16), random)

@@ -1,0 +1,15 @@
+"""What the gateway counts: plain integers, read when somebody asks for the metrics."""
+
+from __future__ import annotations
+
+
+class Counters:
+    __slots__ = (
+        "acked", "answered", "bytes_in", "bytes_out", "closed", "connected", "displaced", "drained", "frames_in",
+        "frames_out", "malformed", "not_admitted", "pushed", "rate_limited", "repeated", "strangers_dropped",
+        "submitted", "suspected", "unauthorized",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        for name in self.__slots__:
+            setattr(self, name, 0)

@@ -1,0 +1,228 @@
+"""One pump for live push, drain, repeat, pacing and the slow reader.
+
+Knows:   how far a device has been handed its mailbox on this connection, and how far it said it is.
+Touches: the desk, to look into the mailbox; the list of items that goes out next.
+Never:   judges an acknowledgement (the fold does), or remembers anything beyond the connection.
+
+Delivery is a pull. The fold says that a queue grew; the pump asks for what stands behind its own
+cursor, as long as the device has credit. So a push, a drain and a slow reader are the same thing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nightmail.engine.ports import Desk, Offered
+from nightmail.model.rows import Change
+from nightmail.model.words import Lane
+from nightmail.wire.items import Drained, Entries, FromServer, Gone, Receipts
+
+from .limits import GatewayLimits
+from .rates import Bucket
+
+NORMAL, HIGH = Lane.NORMAL, Lane.HIGH
+CHANGES = 2
+"""The third thing that can be behind, after the two lanes."""
+
+ORDER = (Lane.HIGH, Lane.NORMAL)
+RTT_UNKNOWN = 0.0
+
+
+class Pump:
+    __slots__ = (
+        "_acked", "_behind", "_bytes", "_desk", "_device", "_drained", "_flights", "_handed", "_limits", "_loading",
+        "_out", "_pace", "_repeats", "_rtt", "_rtt_var", "_wake",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        device: int,
+        cursors: Sequence[int],
+        desk: Desk,
+        limits: GatewayLimits,
+        out: list[FromServer],
+        wake: Callable[[], None],
+    ) -> None:
+        self._device, self._desk, self._limits, self._out, self._wake = device, desk, limits, out, wake
+        self._handed = list(cursors)
+        """How far the normal lane, the high lane and the receipts were handed out on this connection."""
+        self._acked = list(cursors)
+        self._behind = [True, True, True]
+        """Where there may be something that was not handed out yet."""
+        self._loading = 0
+        self._flights: list[tuple[int, int, int, int]] = []
+        """Frames with unacknowledged entries: (normal up to, high up to, bytes, when)."""
+        self._bytes = 0
+        self._drained = False
+        self._repeats = 0
+        self._rtt = self._rtt_var = RTT_UNKNOWN
+        self._pace: Bucket | None = None
+
+    # --- what happens to it -------------------------------------------------------------------
+
+    def grew(self, lane: int) -> None:
+        self._behind[lane] = True
+
+    def acked(self, lane: int, upto: int, now: int) -> bool:
+        """The device says that it has everything up to `upto`. Whether it counted as offline until now."""
+        if upto <= self._acked[lane]:
+            return False
+        self._acked[lane] = upto
+        if upto > self._handed[lane]:
+            self._handed[lane] = upto
+        if lane == CHANGES:
+            return False
+        normal, high, _ = self._acked
+        flights = self._flights
+        while flights and flights[0][0] <= normal and flights[0][1] <= high:
+            _, _, size, at = flights.pop(0)
+            self._bytes -= size
+            if not self._repeats and self._drained:
+                self._measure(now - at)
+        was_suspect, self._repeats = self.suspect, 0
+        return was_suspect
+
+    def measured(self, rtt_ms: int) -> None:
+        """A first idea of the line, from before anything was pushed."""
+        self._rtt, self._rtt_var = float(rtt_ms), rtt_ms / 2
+
+    def _measure(self, rtt_ms: int) -> None:
+        if self._rtt == RTT_UNKNOWN:
+            self.measured(rtt_ms)
+            return
+        self._rtt_var += (abs(rtt_ms - self._rtt) - self._rtt_var) / 4
+        self._rtt += (rtt_ms - self._rtt) / 8
+
+    # --- handing out --------------------------------------------------------------------------
+
+    @property
+    def draining(self) -> bool:
+        """Not everything that waited when the device connected has been handed out yet."""
+        return not self._drained
+
+    @property
+    def wants(self) -> bool:
+        """Something may be waiting that could be handed out now."""
+        if self._loading:
+            return False
+        normal, high, changes = self._behind
+        return changes or (not self._drained and not (normal or high)) or ((normal or high) and not self._closed_window)
+
+    def pull(self, now: int, *, pressed: bool = False) -> None:
+        """Put what may go out now into the list of items: the high lane first, then normal, then receipts."""
+        if self._loading:
+            return
+        behind = self._behind
+        for lane in ORDER:
+            if behind[lane] and (limit := self._credit(now, pressed)):
+                behind[lane] = False
+                self._pull(lane, limit)
+        if behind[CHANGES]:
+            behind[CHANGES] = False
+            self._pull_changes()
+        if not self._drained and not self._loading and not any(behind):
+            self._drained = True
+            self._out.append(Drained(*self._handed))
+
+    def _credit(self, now: int, pressed: bool) -> int:
+        """How many entries may be handed out now."""
+        handed, acked, limits = self._handed, self._acked, self._limits
+        credit = limits.credit_entries - (handed[0] - acked[0]) - (handed[1] - acked[1])
+        if credit <= 0 or self._bytes >= limits.credit_bytes:
+            return 0
+        if credit > limits.batch_entries:
+            credit = limits.batch_entries
+        if pressed and not self._drained:
+            if self._pace is None:
+                self._pace = Bucket(limits.paced_per_s, limits.paced_per_s, now)
+            if not self._pace.take(now, credit):
+                return 0
+        return credit
+
+    def _pull(self, lane: Lane, limit: int) -> None:
+        after, inside = self._handed[lane], True
+
+        def found(items: Sequence[Offered], more: bool) -> None:
+            self._loading -= 1
+            if after == self._handed[lane]:
+                self._hand_out(lane, items)
+            self._behind[lane] |= more
+            if not inside:
+                self._wake()
+
+        self._loading += 1
+        self._desk.offer(self._device, lane, after, limit, self._limits.batch_bytes, found)
+        inside = False
+
+    def _hand_out(self, lane: Lane, items: Sequence[Offered]) -> None:
+        for item in items:
+            self._out.append(_as_item(lane, item))
+            self._handed[lane] = item[0] + len(item[1]) - 1 if isinstance(item, tuple) else item.high
+
+    def _pull_changes(self) -> None:
+        after, limit, inside = self._handed[CHANGES], self._limits.batch_entries, True
+
+        def found(changes: Sequence[Change]) -> None:
+            self._loading -= 1
+            if changes and after == self._handed[CHANGES]:
+                self._out.append(Receipts(tuple(changes)))
+                self._handed[CHANGES] = changes[-1].seq
+                self._behind[CHANGES] |= len(changes) >= limit
+            if not inside:
+                self._wake()
+
+        self._loading += 1
+        self._desk.changes(self._device, after, limit, found)
+        inside = False
+
+    def sent(self, size: int, now: int) -> None:
+        """The items went out in a frame of this many bytes. Entries among them are unacknowledged now."""
+        normal, high, _ = self._handed
+        if normal > self._acked[0] or high > self._acked[1]:
+            flights = self._flights
+            if not flights or flights[-1][:2] != (normal, high):
+                flights.append((normal, high, size, now))
+                self._bytes += size
+
+    # --- offering again -----------------------------------------------------------------------
+
+    @property
+    def suspect(self) -> bool:
+        """Offered twice more, and silent: counts as offline."""
+        return self._repeats > 2
+
+    def repeat_at(self) -> int:
+        """When the oldest unacknowledged entry is looked at again; 0: there is none, or its clock does not run."""
+        if not self._flights or not self._drained or self.suspect or self._closed_window:
+            return 0
+        soon = max(self._limits.repeat_ms, self._rtt + 4 * self._rtt_var)
+        late = max(self._limits.repeat_again_ms, 2 * soon)
+        # After the second repeat it has as long again to answer.
+        return self._flights[0][3] + int((soon, soon + late, soon + 2 * late)[self._repeats])
+
+    @property
+    def _closed_window(self) -> bool:
+        handed, acked = self._handed, self._acked
+        out = handed[0] - acked[0] + handed[1] - acked[1]
+        return out >= self._limits.credit_entries or self._bytes >= self._limits.credit_bytes
+
+    def repeat(self, *, stalled: bool) -> None:
+        """It is time. While the first offer itself is still on its way, a repeat would only queue behind it."""
+        if stalled:
+            return
+        self._repeats += 1
+        if self.suspect:
+            return
+        lane = HIGH if self._flights and self._acked[1] < self._flights[0][1] else NORMAL
+
+        def found(items: Sequence[Offered], _more: bool) -> None:
+            self._out.extend(_as_item(lane, item) for item in items)
+            self._wake()
+
+        self._desk.offer(self._device, lane, self._acked[lane], 1, self._limits.batch_bytes, found)
+
+
+def _as_item(lane: Lane, offered: Offered) -> Entries | Gone:
+    if isinstance(offered, tuple):
+        return Entries(lane, offered[0], offered[1])
+    return Gone(lane, offered.low, offered.high, offered.reason)
