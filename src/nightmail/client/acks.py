@@ -1,0 +1,117 @@
+"""Telling the server what is safe here: cumulative, in groups, and again whenever it may not have been heard.
+
+Knows:   the cursors, and which numbers could not be opened.
+Never:   runs ahead of the store: the machine commits before an ack leaves.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from nightmail.model.answers import Done, Said
+from nightmail.model.limits import FormLimits
+from nightmail.model.records import Acked, ChangesAcked
+from nightmail.model.refusals import AckAboveHead, Refusal
+from nightmail.model.words import Lane
+
+from .events import ServerBehind
+from .hub import Hub
+from .retries import delay_ms
+
+LISTED = FormLimits().spans
+"""The most unreadable numbers that one ack may list."""
+
+
+class Acks:
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self.cursors = hub.store.cursors()
+        self._since = [0, 0]
+        self._due: list[int | None] = [None, None]
+        self._receipts_since = 0
+        self._receipts_due: int | None = None
+        self._failures = 0
+
+    def stored(self, lane: Lane, count: int) -> None:
+        """So many more numbers are in the store."""
+        self._since[lane] += count
+        limits = self._hub.limits
+        if self._since[lane] >= limits.ack_entries:
+            self._say(lane, wants_answer=False)
+        else:
+            self._by(lane, self._hub.now + limits.ack_ms)
+
+    def again(self, lane: Lane) -> None:
+        """The server repeats what it was told: it has not heard."""
+        self._by(lane, self._hub.now)
+
+    def receipts_stored(self, count: int) -> None:
+        self._receipts_since += count
+        limits = self._hub.limits
+        if self._receipts_since >= limits.receipts_ack_entries:
+            self._say_receipts()
+        elif self._receipts_due is None:
+            self._receipts_due = self._hub.now + limits.receipts_ack_ms
+
+    def connected(self) -> None:
+        """The last acks may have been lost. An answer is wanted: it tells whether the server agrees."""
+        self._failures = 0
+        for lane in Lane:
+            if self.cursors.of(lane):
+                self._say(lane, wants_answer=True)
+        if self.cursors.changes:
+            self._say_receipts(wants_answer=True)
+
+    def lost(self) -> None:
+        self._since, self._due[:] = [0, 0], (None, None)
+        self._receipts_since, self._receipts_due = 0, None
+
+    def deadline(self) -> int | None:
+        return min((due for due in (*self._due, self._receipts_due) if due is not None), default=None)
+
+    def tick(self) -> None:
+        for lane in Lane:
+            if (due := self._due[lane]) is not None and self._hub.now >= due:
+                self._say(lane, wants_answer=False)
+        if self._receipts_due is not None and self._hub.now >= self._receipts_due:
+            self._say_receipts()
+
+    def _by(self, lane: Lane, due: int) -> None:
+        before = self._due[lane]
+        self._due[lane] = due if before is None else min(before, due)
+
+    def _say(self, lane: Lane, *, wants_answer: bool) -> None:
+        self._since[lane], self._due[lane] = 0, None
+        if not self._hub.online:
+            return
+        upto, unopened = self.cursors.of(lane), self._hub.store.unopened(lane)
+        if len(unopened) > LISTED:
+            # As far as one ack can tell; the rest follows once this is answered.
+            upto, unopened = unopened[LISTED] - 1, unopened[:LISTED]
+        # What could not be opened is listed again until an ack that lists it is answered.
+        answered = partial(self._answered, lane, unopened) if wants_answer or unopened else None
+        self._hub.ask(Acked(lane, upto, tuple(unopened)), answered)
+
+    def _answered(self, lane: Lane, unopened: list[int], said: Said) -> None:
+        if isinstance(said, Done):
+            self._failures = 0
+            if unopened:
+                self._hub.store.drop_unopened(lane, unopened)
+                if self._hub.store.unopened(lane):
+                    self._by(lane, self._hub.now)
+            return
+        if isinstance(said, AckAboveHead):
+            self._hub.tell(ServerBehind(lane, said.head, self.cursors.of(lane)))
+        if isinstance(said, Refusal) and (said.retry or isinstance(said, AckAboveHead)):
+            # After a takeover we may stand above the new owner's head for a moment.
+            self._failures += 1
+            self._by(lane, self._hub.now + delay_ms(self._failures, self._hub.limits, self._hub.chance))
+
+    def _say_receipts(self, *, wants_answer: bool = False) -> None:
+        self._receipts_since, self._receipts_due = 0, None
+        if self._hub.online:
+            self._hub.ask(ChangesAcked(self.cursors.changes), self._receipts_answered if wants_answer else None)
+
+    def _receipts_answered(self, said: Said) -> None:
+        if isinstance(said, AckAboveHead):
+            self._hub.tell(ServerBehind(None, said.head, self.cursors.changes))

@@ -1,0 +1,92 @@
+"""Everything that can go wrong, as one tree.
+
+    ClientError
+    ├── Misused              the caller's mistake: a closed client, an empty profile
+    ├── TooLarge             a body above the limit; nothing was queued
+    ├── MessageFailed        a message will not arrive; says why
+    ├── Lagging              a listener left too many events unread
+    ├── ProfileError
+    │   ├── ProfileInUse     another process has this profile open
+    │   ├── ProfileDamaged   not a profile, or not what was written
+    │   └── ProfileTooNew    written by a newer version
+    ├── StoreFailed          the disk did not take it; nothing of it was sent or shown
+    ├── Stopped              the server will not have this device any more
+    ├── Misbehaved           the server said something that it may not say
+    └── HttpError
+        ├── Unreachable      no server answered
+        └── Refused          the server answered with a problem
+No text in this tree holds a token, a key or content.
+"""
+
+from __future__ import annotations
+
+
+class ClientError(Exception):
+    """The root: its text is one sentence for a person."""
+
+
+class Misused(ClientError):
+    pass
+
+
+class TooLarge(ClientError):
+    def __init__(self, size: int, limit: int) -> None:
+        self.size, self.limit = size, limit
+        super().__init__(f"a body of {size} bytes: the limit is {limit}")
+
+
+class MessageFailed(ClientError):
+    def __init__(self, message_id: str, reason: str) -> None:
+        self.message_id, self.reason = message_id, reason
+        super().__init__(f"{message_id} failed: {reason}")
+
+
+class Lagging(ClientError):
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"more than {limit} events were left unread; what they told is in the history")
+
+
+class ProfileError(ClientError):
+    pass
+
+
+class ProfileInUse(ProfileError):
+    pass
+
+
+class ProfileDamaged(ProfileError):
+    pass
+
+
+class ProfileTooNew(ProfileError):
+    pass
+
+
+class StoreFailed(ClientError):
+    pass
+
+
+class Stopped(ClientError):
+    def __init__(self, code: int, sentence: str) -> None:
+        self.code, self.sentence = code, sentence
+        super().__init__(f"the server closed for good ({code}): {sentence}")
+
+
+class Misbehaved(ClientError):
+    pass
+
+
+class HttpError(ClientError):
+    pass
+
+
+class Unreachable(HttpError):
+    pass
+
+
+class Refused(HttpError):
+    """`code` is the refusal's code in hex, as `docs/reference.md` lists it; empty if there is none."""
+
+    def __init__(self, status: int, title: str, detail: str = "", code: str = "") -> None:
+        self.status, self.title, self.detail, self.code = status, title, detail, code
+        super().__init__(f"{status} {title}" + (f": {detail}" if detail else ""))

@@ -1,0 +1,140 @@
+"""What an app is told. Everything here is durable on this device before it is told.
+
+A `Message` (messages.py) is an event, too: one per message, however often it was delivered.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from nightmail.model.words import Lane, Reason
+
+from .messages import Message, Tick
+
+
+class Told(Struct, frozen=True):
+    """Something an app may want to know."""
+
+
+# --- the connection ---------------------------------------------------------------------------
+
+
+class Connected(Told, frozen=True):
+    node: str
+    at: int
+    """The server's clock."""
+
+
+class Disconnected(Told, frozen=True):
+    why: str
+    code: int
+
+
+class Retrying(Told, frozen=True):
+    """The next attempt to connect."""
+
+    address: str
+    in_ms: int
+
+
+class QueueEmpty(Told, frozen=True):
+    """Everything that waited has been handed out."""
+
+
+class Ended(Told, frozen=True):
+    """The server will not have this connection again: another one took its place, or the version is not spoken."""
+
+    code: int
+    sentence: str
+
+
+class DeviceRemoved(Ended, frozen=True):
+    """The device was revoked, or its account ended."""
+
+
+# --- own messages -----------------------------------------------------------------------------
+
+
+class SentAck(Told, frozen=True):
+    """✓: durable at the server."""
+
+    message_id: str
+    conversation_id: str
+    at: int
+
+
+class DeliveryReceipt(Told, frozen=True):
+    """✓✓ on one device of the other person, or not there (`state` FAILED)."""
+
+    message_id: str
+    conversation_id: str
+    delivered_at: int
+    device: int
+    state: Tick
+    reason: str = ""
+
+
+class ReadReceipt(Told, frozen=True):
+    """Blue ✓✓, for one or more messages at once."""
+
+    conversation_id: str
+    read_up_to: str
+    """The newest message that was read."""
+    read_at: int
+    device: int
+    messages: tuple[str, ...]
+    """All that became read by this."""
+
+
+class MessageFailed(Told, frozen=True):
+    """It will arrive on no device of the other person."""
+
+    message_id: str
+    conversation_id: str
+    reason: str
+    at: int
+
+
+class WaitingForNetwork(Told, frozen=True):
+    """Still trying; the person may want to know."""
+
+    conversation_id: str
+    message_ids: tuple[str, ...]
+
+
+# --- the mailbox ------------------------------------------------------------------------------
+
+
+class Gap(Told, frozen=True):
+    """Numbers of this device's mailbox that will never bring anything."""
+
+    lane: Lane
+    low: int
+    high: int
+    reason: Reason
+
+
+class Unreadable(Told, frozen=True):
+    """Something arrived that could not be opened; its sender is told and will seal it again."""
+
+    message_id: str
+    by: int
+
+
+class ServerBehind(Told, frozen=True):
+    """The server says that it never handed out what is safe here: it may have been restored from a backup."""
+
+    lane: Lane | None
+    """None: receipts."""
+    head: int
+    cursor: int
+
+
+Event: TypeAlias = (
+    Message
+    | Connected | Disconnected | Retrying | QueueEmpty | Ended | DeviceRemoved
+    | SentAck | DeliveryReceipt | ReadReceipt | MessageFailed | WaitingForNetwork
+    | Gap | Unreadable | ServerBehind
+)  # fmt: skip

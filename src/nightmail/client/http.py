@@ -1,0 +1,176 @@
+"""Questions over HTTP: accounts, devices, the state of a message.
+
+Knows:   the paths below `/v1`, and what a problem looks like.
+Never:   puts a token into an error. Runs in a thread: one request, one connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import http.client
+import ssl
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from nightmail.model.words import Platform
+
+from .errors import HttpError, Refused, Unreachable
+from .limits import ClientLimits
+from .store import Identity
+
+
+class Joined(msgspec.Struct, frozen=True):
+    device: str
+    list_version: int
+    account: str = ""
+
+
+class Account(msgspec.Struct, frozen=True):
+    account: str
+    handle: str
+    list_version: int
+    devices: dict[str, int]
+
+
+class Problem(msgspec.Struct, frozen=True):
+    title: str = ""
+    detail: str = ""
+    code: str = ""
+
+
+def bearer(identity: Identity) -> str:
+    token = base64.urlsafe_b64encode(identity.token).rstrip(b"=").decode()
+    return f"Bearer {identity.device:x}.{token}"
+
+
+class Http:
+    """Asks the first address that answers."""
+
+    def __init__(
+        self, addresses: Sequence[str], *, authorization: str = "", tls: ssl.SSLContext | None = None,
+        limits: ClientLimits | None = None,
+    ) -> None:  # fmt: skip
+        self._addresses, self._tls, self._limits = addresses, tls, limits or ClientLimits()
+        self._authorization = authorization
+
+    def __repr__(self) -> str:
+        return f"<Http to {', '.join(self._addresses)}>"
+
+    # --- accounts -------------------------------------------------------------------------------
+
+    async def register(self, identity: Identity, label: str, platform: Platform) -> Joined:
+        """An account and its first device. The same identity again gives the same device."""
+        asked = {
+            "handle": identity.handle, "label": label, "platform": platform.name.lower(),
+            "registration": identity.registration, "token_digest": hashlib.sha256(identity.token).hexdigest(),
+        }  # fmt: skip
+        return await self._ask("POST", "/v1/accounts", asked, Joined)
+
+    async def account(self, handle: str) -> Account:
+        return await self._ask("GET", f"/v1/accounts/{quote(handle, safe='')}", None, Account)
+
+    async def close_account(self) -> None:
+        await self._ask("DELETE", "/v1/accounts/me", None, Any)
+
+    # --- devices --------------------------------------------------------------------------------
+
+    async def link(self, registration: int, token_digest: str, label: str, platform: Platform) -> Joined:
+        """A further device, whose token only it knows. Nobody seals for it before it is listed."""
+        asked = {
+            "registration": registration, "token_digest": token_digest,
+            "label": label, "platform": platform.name.lower(),
+        }  # fmt: skip
+        return await self._ask("POST", "/v1/devices", asked, Joined)
+
+    async def devices(self) -> dict[str, Any]:
+        return await self._ask("GET", "/v1/devices", None, dict[str, Any])
+
+    async def list_devices(self, version: int, devices: Sequence[int], signed: bytes) -> None:
+        """The account's next device list: devices that it no longer names are removed."""
+        asked = {
+            "version": version, "devices": [f"{device:x}" for device in devices],
+            "signed": base64.b64encode(signed).decode(),
+        }  # fmt: skip
+        await self._ask("PUT", "/v1/devices", asked, Any)
+
+    async def unlink(self, device: int) -> None:
+        await self._ask("DELETE", f"/v1/devices/{device:x}", None, Any)
+
+    # --- wishes ---------------------------------------------------------------------------------
+
+    async def block(self, handle: str, *, on: bool = True) -> None:
+        await self._ask("PUT" if on else "DELETE", f"/v1/blocks/{quote(handle, safe='')}", None, Any)
+
+    async def set_read_receipts(self, on: bool) -> None:
+        await self._ask("PUT", "/v1/settings", {"read_receipts": on}, Any)
+
+    # --- looking --------------------------------------------------------------------------------
+
+    async def message_state(self, message_id: str) -> dict[str, Any]:
+        return await self._ask("GET", f"/v1/messages/{quote(message_id, safe='')}", None, dict[str, Any])
+
+    async def trace(self, message_id: str) -> dict[str, Any]:
+        """A message's whole life; for operators."""
+        return await self._ask("GET", f"/v1/trace/{quote(message_id, safe='')}", None, dict[str, Any])
+
+    # --- one request ----------------------------------------------------------------------------
+
+    async def _ask(self, method: str, path: str, asked: Any, kind: Any) -> Any:
+        body = None if asked is None else msgspec.json.encode(asked)
+        failure: HttpError = Unreachable("no server address is known")
+        for address in self._addresses:
+            try:
+                status, answer = await asyncio.to_thread(self._exchange, address, method, path, body)
+            except (OSError, http.client.HTTPException) as error:
+                failure = Unreachable(f"{address} does not answer: {type(error).__name__}")
+                continue
+            if status == http.client.SERVICE_UNAVAILABLE:
+                failure = _refused(status, answer)
+                continue
+            if status >= http.client.BAD_REQUEST:
+                raise _refused(status, answer)
+            if kind is Any or not answer:
+                return None
+            try:
+                return msgspec.json.decode(answer, type=kind)
+            except msgspec.DecodeError:
+                raise HttpError(f"{address} answered {method} {path} with something else than was agreed") from None
+        raise failure
+
+    def _exchange(self, address: str, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        parts = urlsplit(address)
+        seconds = self._limits.http_ms / 1_000
+        assert parts.hostname
+        if parts.scheme == "https":
+            tls = self._tls or ssl.create_default_context()
+            connection = http.client.HTTPSConnection(parts.hostname, parts.port, timeout=seconds, context=tls)
+        else:
+            connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=seconds)
+        headers = {"Accept": "application/json"}
+        if self._authorization:
+            headers["Authorization"] = self._authorization
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            connection.request(method, parts.path + path, body, headers)
+            response = connection.getresponse()
+            answer = response.read(self._limits.http_bytes + 1)
+            if len(answer) > self._limits.http_bytes:
+                raise http.client.HTTPException("an answer above the limit")
+            return response.status, answer
+        finally:
+            connection.close()
+
+
+def _refused(status: int, answer: bytes) -> Refused:
+    try:
+        problem = msgspec.json.decode(answer, type=Problem)
+    except msgspec.DecodeError:
+        problem = Problem()
+    title = problem.title or http.client.responses.get(status, "refused")
+    return Refused(status, title, problem.detail, problem.code)

@@ -1,0 +1,59 @@
+"""Every number that decides how a client behaves, with its unit and its reason."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from nightmail.model.limits import DAY_MS
+
+
+class ClientLimits(Struct, frozen=True):
+    # --- sending
+    window: int = 256
+    """Numbers per conversation and lane that may wait for their answer: the server keeps answers for that many."""
+    answer_ms: int = 5_000
+    """No answer for this long is a failed attempt."""
+    retry_ms_min: int = 1_000
+    """The wait after the first failed attempt; it doubles from then on."""
+    retry_ms_max: int = 300_000
+    """Five minutes: a phone in a tunnel costs nobody anything."""
+    retry_jitter: float = 0.1
+    """How much of a wait chance may add or take away, so that clients do not come back in step."""
+    soon_ms: int = 50
+    """The wait when only an earlier number has to arrive first."""
+    retries_before_notice: int = 3
+    """Failed retries after which the app hears that a message waits for the network."""
+    lifetime_ms: int = 29 * DAY_MS
+    """Then a message that nobody took has failed: a day less than the server keeps one."""
+    reseals: int = 3
+    """How often one message is sealed again for one device that could not open it or had no copy."""
+
+    # --- receiving
+    ack_entries: int = 32
+    """Entries after which an acknowledgement goes out at once."""
+    ack_ms: int = 5
+    """How long an acknowledgement waits for company."""
+    receipts_ack_entries: int = 32
+    receipts_ack_ms: int = 200
+    """Receipts are acknowledged lazily: nobody waits for it."""
+    ack_again_ms: int = 1_000
+    """Then an acknowledgement, a read mark or a question that was put off is said again."""
+
+    # --- the connection
+    welcome_ms: int = 10_000
+    """A server that takes longer to say Welcome is given up."""
+    connect_ms: int = 10_000
+    """Likewise, one that takes longer to open a socket."""
+    backoff_ms_min: int = 500
+    """The first wait between attempts to connect lies between 0 and this; it doubles from then on."""
+    backoff_ms_max: int = 60_000
+    settled_ms: int = 10_000
+    """A connection that lasted this long was a good one: the waits begin anew."""
+    frame_bytes: int = 16 * 1024 * 1024
+    """The largest frame that is read: a batch of the largest entries, and then some."""
+    events: int = 10_000
+    """Events that one slow listener may leave unread; then it is told that it lags."""
+    http_ms: int = 15_000
+    """A question over HTTP that takes longer has failed."""
+    http_bytes: int = 4 * 1024 * 1024
+    """The largest answer over HTTP that is read."""

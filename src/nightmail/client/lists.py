@@ -1,0 +1,64 @@
+"""Whom to seal for: device lists of others and of this account, asked for once and remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nightmail.wire.items import Devices
+
+from .errors import Misbehaved
+from .hub import Hub
+from .store import DeviceList
+
+
+class Lists:
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._known: dict[int, DeviceList] = {}
+        self._outdated: set[int] = set()
+        """What the store still has, but the server no longer accepts."""
+        self._asked: dict[int, int] = {}
+        """Account → when it was asked for over this connection."""
+        self._waiting: dict[int, dict[object, Callable[[], None]]] = {}
+
+    def of(self, account: int) -> DeviceList | None:
+        """The list to seal by; None: ask for it with `want`. Version 0: there is no such account."""
+        if known := self._known.get(account):
+            return known
+        if account in self._outdated or (stored := self._hub.store.device_list(account)) is None:
+            return None
+        self._known[account] = stored
+        return stored
+
+    def want(self, account: int, who: object, then: Callable[[], None]) -> None:
+        """Ask for a list, and call `then` when it is here; once for each `who`."""
+        hub = self._hub
+        self._waiting.setdefault(account, {})[who] = then
+        asked = self._asked.get(account)
+        if hub.online and (asked is None or hub.now - asked >= hub.limits.answer_ms):
+            self._asked[account] = hub.now
+            hub.look(account, self._found)
+
+    def forget(self, account: int) -> None:
+        """It is out of date: ask again before the next use."""
+        self._known.pop(account, None)
+        self._outdated.add(account)
+
+    def lost(self) -> None:
+        self._asked.clear()
+        self._waiting.clear()
+
+    def _found(self, item: Devices) -> None:
+        account = item.account
+        if account not in self._asked:
+            raise Misbehaved("a device list of somebody else")
+        del self._asked[account]
+        found = DeviceList(account, item.version, item.devices)
+        self._known[account] = found
+        if item.version:
+            self._outdated.discard(account)
+            self._hub.store.put_device_list(found)
+        for then in self._waiting.pop(account, {}).values():
+            then()
+        if not item.version:
+            self.forget(account)  # They may join at any time: never remembered.

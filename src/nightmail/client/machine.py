@@ -1,0 +1,239 @@
+"""The client without sockets, clocks or tasks: frames in, frames and events out.
+
+Knows:   how a connection begins, lives and ends; which part takes what.
+Never:   lets a frame or an event out before everything behind it is committed.
+
+Whoever drives it tells it what happens (`connected`, `receive`, `closed`, `compose`, …), always with the
+time; then takes `frames()` to write and `events()` to tell, and calls `tick` when `deadline()` has come.
+Both commit what is open first, so that what happens in one turn costs one commit. `now` is milliseconds
+since 1970 and must not go back. If the store fails, the machine is done for: make a new one from the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from random import Random, SystemRandom
+
+from nightmail.model.words import Kind, Lane
+from nightmail.wire import frames as wire
+from nightmail.wire.closing import SENTENCES, CloseCode
+from nightmail.wire.items import (
+    VERSION,
+    Answered,
+    Devices,
+    Drained,
+    Entries,
+    FromServer,
+    Gone,
+    Goodbye,
+    Hello,
+    Ping,
+    Pong,
+    Welcome,
+)
+from nightmail.wire.items import (
+    Receipts as ReceiptsItem,
+)
+
+from .acks import Acks
+from .errors import Misbehaved
+from .events import Connected, DeviceRemoved, Disconnected, Ended, Event, QueueEmpty
+from .framing import pack
+from .hub import Hub
+from .inbox import Inbox
+from .limits import ClientLimits
+from .lists import Lists
+from .messages import Message
+from .outbox import Outbox
+from .reads import Reads
+from .receipts import Receipts
+from .sealer import Opaque, Sealer
+from .store import Identity, Store
+from .ticks import Ticks
+
+AGENT = "nightmail-python"
+
+
+class Machine:
+    def __init__(
+        self,
+        store: Store,
+        identity: Identity,
+        sealer: Sealer | None = None,
+        limits: ClientLimits | None = None,
+        chance: Random | None = None,
+    ) -> None:
+        self.limits = limits or ClientLimits()
+        self._hub = hub = Hub(store, identity, sealer or Opaque(), self.limits, chance or SystemRandom())
+        self._lists = Lists(hub)
+        ticks = Ticks(hub)
+        self._outbox = Outbox(hub, self._lists, ticks)
+        self._reads = Reads(hub)
+        self._acks = Acks(hub)
+        self._inbox = Inbox(hub, self._acks, Receipts(hub, ticks, self._outbox), self._reads)
+        self._timed = (self._outbox, self._acks, self._reads)
+        self._greeted = False
+        self._first: bytes | None = None
+        self._frame_bytes = self.limits.frame_bytes
+        self._heartbeat_ms = 0
+        self._patience: int | None = None
+        """When to give the server up: no Welcome, or no Pong."""
+        self._ping_at: int | None = None
+        self._nonce = 0
+        self.hangup: str | None = None
+        """Why the connection must be closed by us; None: it need not."""
+        self.goodbye: Goodbye | None = None
+        """What the server said last, if it said why it closes."""
+
+    @property
+    def online(self) -> bool:
+        return self._hub.online
+
+    # --- the connection -------------------------------------------------------------------------
+
+    def connected(self, now: int) -> None:
+        """A socket is open: say who we are and how far we got."""
+        self._at(now)
+        assert not self._greeted, "one connection at a time"
+        self._greeted, self.hangup, self.goodbye = True, None, None
+        me, cursors = self._hub.identity, self._acks.cursors
+        hello = Hello(VERSION, me.device, me.token, cursors.normal, cursors.high, cursors.changes, AGENT)
+        self._first = wire.encode([hello])
+        self._patience = now + self.limits.welcome_ms
+
+    def receive(self, frame: bytes, now: int) -> None:
+        self._at(now)
+        if self.hangup or not self._greeted:
+            return
+        try:
+            for item in wire.decode_from_server(frame):
+                self._take(item)
+        except (Misbehaved, wire.BadFrame) as error:
+            # What came before it in the frame was in order, and counts.
+            self.hangup = str(error)
+
+    def lost(self, now: int) -> None:
+        """The connection is gone, and nobody said why."""
+        self.closed(1006, now)
+
+    def closed(self, code: int, now: int, why: str = "") -> None:
+        """The connection was closed. What it means for the next one is the caller's to decide."""
+        self._at(now)
+        if not self._greeted:
+            return
+        self._greeted, self._first, self._patience, self._ping_at = False, None, None, None
+        self._hub.lost()
+        for part in (self._lists, self._outbox, self._acks, self._reads):
+            part.lost()
+        code = self.goodbye.code if self.goodbye else code
+        known = next((known for known in CloseCode if known == code), None)
+        sentence = why or self.hangup or (SENTENCES[known] if known else "the connection broke")
+        self._hub.tell(Disconnected(sentence, code))
+        if known in (CloseCode.REMOVED, CloseCode.UNAUTHORIZED):
+            self._hub.tell(DeviceRemoved(code, sentence))
+        elif known is not None and known.final:
+            self._hub.tell(Ended(code, sentence))
+
+    # --- what the person does -------------------------------------------------------------------
+
+    def compose(
+        self, to: int, body: bytes, now: int, *, kind: Kind = Kind.TEXT, lane: Lane = Lane.NORMAL, life_ms: int = 0
+    ) -> Message:
+        """Queue a message. Raises TooLarge; nothing is queued then."""
+        self._at(now)
+        return self._outbox.compose(to, body, kind, lane, life_ms)
+
+    def mark_read(self, peer: int, now: int, only: Collection[str] | None = None) -> int:
+        self._at(now)
+        return self._reads.mark(peer, only)
+
+    def give_up(self, message_id: str, now: int) -> bool:
+        self._at(now)
+        return self._outbox.give_up(message_id)
+
+    # --- time -----------------------------------------------------------------------------------
+
+    def deadline(self) -> int | None:
+        """When `tick` wants to be called; None: not until something happens."""
+        dues = [due for part in self._timed if (due := part.deadline()) is not None]
+        dues += [due for due in (self._patience, self._ping_at) if due is not None]
+        return min(dues, default=None)
+
+    def tick(self, now: int) -> None:
+        self._at(now)
+        if self._patience is not None and now >= self._patience:
+            self._patience = None
+            self.hangup = self.hangup or "the server is silent"
+        if self._ping_at is not None and now >= self._ping_at:
+            self._nonce += 1
+            self._hub.items.append(Ping(self._nonce))
+            self._ping_at = now + self._heartbeat_ms
+            self._patience = self._patience or now + self._heartbeat_ms
+        for part in self._timed:
+            part.tick()
+
+    # --- out ------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Make everything durable that has happened. Raises StoreFailed."""
+        if self._hub.store.dirty:
+            self._hub.store.commit()
+
+    def frames(self) -> list[bytes]:
+        """What to write now, in order; everything behind it is durable."""
+        self.settle()
+        frames = [] if self._first is None else [self._first]
+        self._first = None
+        frames += pack(self._hub.items, self._frame_bytes)
+        self._hub.items.clear()
+        return frames
+
+    def events(self) -> list[Event]:
+        """What to tell the app; everything behind it is durable."""
+        self.settle()
+        events = list(self._hub.events)
+        self._hub.events.clear()
+        return events
+
+    # --- in -------------------------------------------------------------------------------------
+
+    def _at(self, now: int) -> None:
+        self._hub.now = max(self._hub.now, now)
+
+    def _take(self, item: FromServer) -> None:
+        if isinstance(item, Goodbye):
+            self.goodbye = item
+        elif isinstance(item, Welcome):
+            self._welcome(item)
+        elif not self._hub.online:
+            raise Misbehaved("something before Welcome")
+        else:
+            match item:
+                case Answered():
+                    self._hub.answered(item)
+                case Entries():
+                    self._inbox.entries(item)
+                case Gone():
+                    self._inbox.gone(item)
+                case ReceiptsItem():
+                    self._inbox.changes(item.changes)
+                case Drained():
+                    self._hub.tell(QueueEmpty())
+                case Devices():
+                    self._hub.devices(item)
+                case Pong():
+                    self._patience = None
+
+    def _welcome(self, item: Welcome) -> None:
+        if self._hub.online or item.version != VERSION:
+            raise Misbehaved("a second Welcome, or one for another version")
+        self._hub.online, self._patience = True, None
+        self._hub.window = min(self.limits.window, max(1, item.window))
+        self._hub.body_bytes = item.body_bytes
+        self._frame_bytes = item.frame_bytes
+        self._heartbeat_ms = max(1_000, item.heartbeat_ms)
+        self._ping_at = self._hub.now + self._heartbeat_ms
+        self._hub.tell(Connected(item.node, item.at))
+        self._acks.connected()
+        self._reads.connected()
+        self._outbox.connected()

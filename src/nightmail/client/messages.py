@@ -1,0 +1,83 @@
+"""A message as a person sees it, and how far it got.
+
+Knows:   the words of the model. Values only.
+Never:   shows a body in a repr: what is printed by accident must not be content.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from nightmail.model.ids import MessageId
+from nightmail.model.words import Kind
+
+Position: TypeAlias = tuple[int, int, int, str]
+"""Where a message stands in its conversation: (stamp, the id's time, the id's sequence, id)."""
+
+UNSTAMPED = (1 << 62) - 1
+"""What has no stamp yet stands below everything that has one."""
+
+
+class Tick(IntEnum):
+    """How far a message got. The numbers above 0 are those of `model.words.State`."""
+
+    PENDING = 0
+    SENT = 1
+    DELIVERED = 2
+    READ = 3
+    FAILED = 4
+
+
+class Place(Struct, frozen=True, array_like=True):
+    """What became of an own message on one device of the other person."""
+
+    state: Tick = Tick.SENT
+    at: int = 0
+    reason: str = ""
+    reseals: int = 0
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    """One message of one conversation, ours or theirs."""
+
+    id: str
+    peer: int
+    """The account at the other end."""
+    by: int
+    """The device that wrote it."""
+    own: bool
+    """Written by this account, on whichever device."""
+    at: int = 0
+    """When the server took it, in milliseconds since 1970; 0: not yet."""
+    body: bytes
+    kind: Kind = Kind.TEXT
+    life_ms: int = 0
+    state: Tick = Tick.PENDING
+    """Of an own message. Another person's is SENT, and READ once it was marked so here."""
+    reason: str = ""
+    """Why it failed."""
+    places: dict[int, Place] = {}
+    """Of an own message: device of the other person → what became of it there."""
+    handle: str = ""
+    """The peer's handle, if this device ever learned it; otherwise the account number in hex."""
+
+    @property
+    def position(self) -> Position:
+        """Every device sorts alike by this."""
+        parsed = MessageId.parse(self.id)
+        return self.at or UNSTAMPED, parsed.at_ms, parsed.sequence, self.id
+
+    def __repr__(self) -> str:
+        whose = "own" if self.own else "their"
+        return f"<{whose} message {self.id}: {self.state.name.lower()}, {len(self.body)} bytes>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("id", self.id), ("state", self.state.name.lower())]
+
+
+def conversation_id(one: int, other: int) -> str:
+    """The pair of two accounts, the same from both sides."""
+    return f"{min(one, other):x}-{max(one, other):x}"

@@ -1,0 +1,375 @@
+"""Sending: every message durable here first, in order, under one id and number, until it is answered.
+
+Knows:   what waits, per conversation and lane; when to try again; what each refusal asks of us.
+Touches: outgoing rows and the messages they carry.
+Never:   sends what the store has not committed (the machine sees to that), or drops a number silently.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec.structs import replace
+
+from nightmail.model.answers import Accepted, Said, Settled
+from nightmail.model.ids import MessageId
+from nightmail.model.records import Envelope, Sent, Voided
+from nightmail.model.refusals import (
+    IdReused,
+    NumberVoided,
+    OutOfOrder,
+    RateLimited,
+    Refusal,
+    StaleDevices,
+    UnknownRecipient,
+)
+from nightmail.model.words import Kind, Lane
+
+from .errors import Misbehaved, TooLarge
+from .events import WaitingForNetwork
+from .hub import Hub
+from .lists import Lists
+from .messages import Message, conversation_id
+from .retries import delay_ms
+from .sealer import tag_of
+from .store import DeviceList, Numbered, Outgoing
+from .stream import Stream
+from .ticks import Ticks
+
+NONCE_BYTES = 16
+ID_CHANCE = 36**4
+_CAPITAL = re.compile(r"(?<!^)([A-Z])")
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+class Outbox:
+    def __init__(self, hub: Hub, lists: Lists, ticks: Ticks) -> None:
+        self._hub, self._lists, self._ticks = hub, lists, ticks
+        self._streams: dict[tuple[int, Lane], Stream] = {}
+        for row in hub.store.outgoing():
+            self._stream(row.to, row.lane).put(row)
+
+    # --- writing --------------------------------------------------------------------------------
+
+    def compose(self, to: int, body: bytes, kind: Kind, lane: Lane, life_ms: int) -> Message:
+        """Write a message down. It has its id and number for good."""
+        hub = self._hub
+        if len(body) > hub.body_bytes:
+            raise TooLarge(len(body), hub.body_bytes)
+        ident = self._new_id()
+        message = Message(id=ident, peer=to, by=hub.identity.device, own=True, body=body, kind=kind, life_ms=life_ms)
+        hub.store.put_message(message)
+        self._number(to, lane, ident, ident, body, 0)
+        return message
+
+    def reseal(self, message: Message, device: int) -> None:
+        """The same message once more, for one device: an ordinary send under an id and number of its own."""
+        self._number(message.peer, Lane.HIGH, self._new_id(), message.id, message.body, device)
+
+    def give_up(self, message_id: str) -> bool:
+        """Take a message back, if the server has not got it; False: it no longer waits."""
+        for stream in self._streams.values():
+            for row in stream.rows.values():
+                if row.id == message_id and not row.void:
+                    self._void(stream, row, "given_up")
+                    return True
+        return False
+
+    def _new_id(self) -> str:
+        hub = self._hub
+        chance, text = hub.chance.randrange(ID_CHANCE), ""
+        for _ in range(4):
+            chance, digit = divmod(chance, 36)
+            text += _DIGITS[digit]
+        return str(MessageId(hub.now, hub.store.next_sequence(), hub.identity.device, text))
+
+    def _number(self, to: int, lane: Lane, ident: str, original: str, body: bytes, only: int) -> None:
+        hub = self._hub
+        store, me = hub.store, hub.identity
+        n = store.last_number(to, lane) + 1
+        nonce = hub.chance.randbytes(NONCE_BYTES)
+        tag = tag_of(nonce, body, conversation_id(me.account, to))
+        row = Outgoing(
+            to=to, lane=lane, n=n, id=ident, original=original, only=only, nonce=nonce, tag=tag, composed_at=hub.now
+        )
+        store.put_last_number(to, lane, n)
+        store.put_outgoing(row)
+        store.put_numbered(Numbered(me.device, to, lane, n, original))
+        stream = self._stream(to, lane)
+        waits_for_a_void = stream.paused and bool(stream.rows) and stream.only_voids
+        stream.put(row)
+        if waits_for_a_void:
+            # Nobody waits for those; but now somebody does for what stands behind them.
+            stream.begin()
+        self._pump(stream)
+        if stream.due is None and not stream.paused:
+            self._pause(stream)  # offline: the schedule runs all the same
+
+    # --- the connection -------------------------------------------------------------------------
+
+    def connected(self) -> None:
+        """Everything that is unanswered goes out at once, in order."""
+        for stream in list(self._streams.values()):
+            stream.failures = 0
+            self._begin(stream)
+
+    def lost(self) -> None:
+        for stream in self._streams.values():
+            if stream.rows and not stream.paused:
+                self._pause(stream)
+
+    def deadline(self) -> int | None:
+        dues: list[int] = []
+        for stream in self._streams.values():
+            if stream.due is not None:
+                dues.append(stream.due)
+            if stream.rows and not (oldest := stream.rows[stream.floor]).void:
+                dues.append(oldest.composed_at + self._hub.limits.lifetime_ms + 1)
+        return min(dues, default=None)
+
+    def tick(self) -> None:
+        hub = self._hub
+        for stream in list(self._streams.values()):
+            self._fail_old(stream)
+            if stream.due is None or hub.now < stream.due:
+                continue
+            if stream.paused and hub.online:
+                self._begin(stream)
+            else:
+                self._pause(stream)
+
+    # --- sending --------------------------------------------------------------------------------
+
+    def _stream(self, to: int, lane: Lane) -> Stream:
+        if (stream := self._streams.get((to, lane))) is None:
+            stream = self._streams[to, lane] = Stream(to, lane)
+        return stream
+
+    def _begin(self, stream: Stream) -> None:
+        stream.begin()
+        self._fail_old(stream)
+        self._pump(stream)
+
+    def _pump(self, stream: Stream) -> None:
+        """Hand over what the window allows."""
+        hub = self._hub
+        if not hub.online or stream.paused or not stream.rows:
+            return
+        floor = stream.floor
+        first = max(stream.sent + 1, floor)
+        for n in range(first, floor + hub.window):
+            if (row := stream.rows.get(n)) is None:
+                if n > next(reversed(stream.rows)):
+                    break
+                continue
+            if not self._ask(stream, row):
+                break
+            stream.sent = n
+        if stream.due is None and not stream.paused and stream.rows:
+            stream.due = hub.now + hub.limits.answer_ms
+
+    def _ask(self, stream: Stream, row: Outgoing) -> bool:
+        """Say one row; False: something must be known first, and the stream is pumped again when it is."""
+        if not row.void:
+            to, own = self._list(stream, row.to), self._list(stream, self._hub.identity.account)
+            if to is not None and not to.version:
+                self._unknown_recipient(stream)
+                return False
+            if to is None or own is None:
+                return False
+            if row.only and row.only not in to.devices and row.only not in own.devices:
+                self._fail(row, "device_removed")
+                row = self._void_row(stream, row, "device_removed")
+            else:
+                self._say(stream, row.n, self._seal(stream, row, to, own))
+                return True
+        self._say(stream, row.n, Voided(row.to, row.lane, row.n, stream.floor, row.id))
+        return True
+
+    def _say(self, stream: Stream, n: int, body: Sent | Voided) -> None:
+        round_ = stream.round
+        self._hub.ask(body, lambda said: self._answered(stream, n, round_, said))
+
+    def _list(self, stream: Stream, account: int) -> DeviceList | None:
+        if (known := self._lists.of(account)) is None:
+            self._lists.want(account, stream, lambda: self._pump(stream))
+        return known
+
+    def _seal(self, stream: Stream, row: Outgoing, to: DeviceList, own: DeviceList) -> Sent:
+        hub = self._hub
+        me = hub.identity
+        message = hub.store.message(row.original)
+        assert message is not None, row.original
+
+        def seal(devices: dict[int, int]) -> tuple[Envelope, ...]:
+            return tuple(
+                Envelope(device, registration, hub.sealer.seal(message.body, row.nonce, device, registration))
+                for device, registration in devices.items()
+                if device != me.device and row.only in (0, device)
+            )
+
+        envelopes = seal(to.devices)
+        # A note to oneself goes to the own devices as to any recipient's, and so once.
+        own_envelopes = () if row.to == me.account else seal(own.devices)
+        devices = tuple(envelope.device for envelope in envelopes)
+        if row.sealed.get(to.version) != devices:
+            self._put(stream, replace(row, sealed={**row.sealed, to.version: devices}))
+        return Sent(
+            to=row.to, lane=row.lane, n=row.n, floor=stream.floor, seen=hub.store.conversation(row.to).seen,
+            id=row.id, tag=row.tag, kind=message.kind, of=row.original if row.reseal else None,
+            life_ms=message.life_ms, list_version=to.version, envelopes=envelopes, own_envelopes=own_envelopes,
+        )  # fmt: skip
+
+    # --- what the server says -------------------------------------------------------------------
+
+    def _answered(self, stream: Stream, n: int, round_: int, said: Said) -> None:
+        if (row := stream.rows.get(n)) is None:
+            return  # an answer to an earlier attempt came first
+        match said:
+            case Accepted():
+                self._accepted(stream, row, said)
+            case NumberVoided() if row.void:
+                pass  # to a late copy of what was given up; the void itself is answered, too
+            case Settled() | NumberVoided() | IdReused():
+                self._drop(stream, row)
+                if not row.void:
+                    self._fail(row, _word(said))
+                self._progress(stream)
+            case Refusal() if round_ != stream.round and (said.retry or isinstance(said, StaleDevices)):
+                pass  # the next round is on its way already
+            case OutOfOrder():
+                self._out_of_order(stream, said.expected)
+            case StaleDevices():
+                self._stale(stream, row, said)
+            case UnknownRecipient():
+                if round_ == stream.round:
+                    self._unknown_recipient(stream)
+            case RateLimited():
+                self._pause(stream, said.retry_ms)
+            case Refusal() if said.retry:
+                self._pause(stream)
+            case _ if row.void:
+                # Not even the void is taken. What stands behind will ask for it again.
+                self._drop(stream, row)
+                self._pause(stream)
+            case _:
+                self._fail(row, _word(said))
+                self._void(stream, row, _word(said))
+
+    def _accepted(self, stream: Stream, row: Outgoing, said: Accepted) -> None:
+        if said.id != row.id or said.tag not in (b"", row.tag):
+            raise Misbehaved("an answer to something else")
+        self._drop(stream, row)
+        if said.tag:
+            self._ticks.sent(row, said)
+        elif row.void == "given_up":
+            self._fail(row, row.void)
+        self._progress(stream)
+
+    def _progress(self, stream: Stream) -> None:
+        stream.failures, stream.noticed = 0, False
+        if not stream.rows:
+            stream.due, stream.paused = None, False
+        elif stream.paused:
+            # The server is there after all: soon, so that the answers which come with this one are not asked for.
+            soon = self._hub.now + self._hub.limits.soon_ms
+            stream.due = soon if stream.due is None else min(stream.due, soon)
+        else:
+            stream.due = self._hub.now + self._hub.limits.answer_ms
+            self._pump(stream)
+
+    def _out_of_order(self, stream: Stream, expected: int) -> None:
+        """An earlier number must come first. If nobody here knows it any more, it is given up."""
+        if expected < stream.floor:
+            ident = self._new_id()
+            lost = Outgoing(
+                to=stream.to, lane=stream.lane, n=expected, id=ident, original=ident, nonce=b"", tag=b"",
+                composed_at=self._hub.now, void="lost",
+            )  # fmt: skip
+            self._put(stream, lost)
+        if stream.failures:
+            self._pause(stream)
+        else:
+            stream.failures = 1
+            stream.pause(self._hub.now + self._hub.limits.soon_ms)
+
+    def _stale(self, stream: Stream, row: Outgoing, said: StaleDevices) -> None:
+        """Seal anew for whom there is now: at once the first time, by the schedule if that did not help."""
+        self._lists.forget(row.to)
+        self._lists.forget(self._hub.identity.account)
+        if row.only and row.only in (*said.extra, *said.rekeyed):
+            self._fail(row, "device_removed")
+            self._void_row(stream, row, "device_removed")
+        if stream.failures:
+            self._pause(stream)
+        else:
+            stream.failures = 1
+            self._begin(stream)
+
+    def _unknown_recipient(self, stream: Stream) -> None:
+        """Whoever wrote wants to know at once; the numbers are voided quietly, once there is somebody."""
+        self._lists.forget(stream.to)
+        for lane in Lane:
+            other = self._stream(stream.to, lane)
+            for row in list(other.rows.values()):
+                if not row.void:
+                    self._fail(row, "unknown_recipient")
+                    self._void_row(other, row, "unknown_recipient")
+        self._pause(stream)
+
+    # --- waiting --------------------------------------------------------------------------------
+
+    def _pause(self, stream: Stream, at_least_ms: int = 0) -> None:
+        """An attempt has failed: wait, and begin again from the lowest number."""
+        hub, limits = self._hub, self._hub.limits
+        stream.failures += 1
+        stream.pause(hub.now + max(at_least_ms, delay_ms(stream.failures, limits, hub.chance)))
+        failed_retries = stream.failures - 1
+        if failed_retries >= limits.retries_before_notice and not stream.noticed:
+            stream.noticed = True
+            ids = tuple(row.original for row in stream.rows.values() if not row.void and not row.reseal)
+            if ids:
+                hub.tell(WaitingForNetwork(conversation_id(hub.identity.account, stream.to), ids))
+        if stream.noticed and not hub.online:
+            stream.due = None  # nothing left to count: the next connection sends it
+
+    def _fail_old(self, stream: Stream) -> None:
+        oldest = self._hub.now - self._hub.limits.lifetime_ms
+        for row in list(stream.rows.values()):
+            if row.composed_at >= oldest:
+                break
+            if not row.void:
+                self._fail(row, "too_old")
+                self._void(stream, row, "too_old")
+
+    # --- ending ---------------------------------------------------------------------------------
+
+    def _void(self, stream: Stream, row: Outgoing, why: str) -> None:
+        """Give a number up, and say so now if the message itself is on its way already."""
+        row = self._void_row(stream, row, why)
+        if self._hub.online and not stream.paused and row.n <= stream.sent:
+            self._ask(stream, row)
+
+    def _void_row(self, stream: Stream, row: Outgoing, why: str) -> Outgoing:
+        row = replace(row, void=why)
+        self._put(stream, row)
+        return row
+
+    def _fail(self, row: Outgoing, reason: str) -> None:
+        if row.reseal:
+            self._ticks.reseal_failed(row.original, row.only, reason)
+        elif row.void != "lost":
+            self._ticks.failed(row.original, reason)
+
+    def _put(self, stream: Stream, row: Outgoing) -> None:
+        stream.put(row)
+        self._hub.store.put_outgoing(row)
+
+    def _drop(self, stream: Stream, row: Outgoing) -> None:
+        del stream.rows[row.n]
+        self._hub.store.drop_outgoing(row.to, row.lane, row.n)
+
+
+def _word(said: Refusal | Said) -> str:
+    """The name of an answer as a reason: `id_reused`."""
+    return _CAPITAL.sub(r"_\1", type(said).__name__).lower()

@@ -1,0 +1,91 @@
+"""Taking in receipts: which numbers they speak of, what became of those messages, what must be sealed again.
+
+Knows:   that a receipt may come before the message it is about, and may come again.
+Touches: own messages, early receipts, the outbox for re-seals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nightmail.model.ids import account_of
+from nightmail.model.rows import Change
+from nightmail.model.spans import add_span, contains, pairs
+from nightmail.model.words import Lane, Reason, State
+
+from .events import ReadReceipt
+from .hub import Hub
+from .messages import Message, Tick
+from .outbox import Outbox
+from .store import Early, Numbered
+from .ticks import Ticks
+
+MENDABLE = (Reason.UNDECRYPTABLE, Reason.STALE_DEVICES)
+"""Failures that sealing again can help against."""
+
+
+class Receipts:
+    def __init__(self, hub: Hub, ticks: Ticks, outbox: Outbox) -> None:
+        self._hub, self._ticks, self._outbox = hub, ticks, outbox
+
+    def take(self, change: Change) -> None:
+        by, to, lane, device, state, _ = change.key
+        me = self._hub.identity
+        if account_of(by) != me.account or state not in (State.DELIVERED, State.READ, State.FAILED):
+            return
+        lane, tick = Lane(lane), Tick(state)
+        reason = change.reason.name.lower() if tick is Tick.FAILED else ""
+        found = list(self._find(by, to, lane, change.numbers))
+        if by != me.device:
+            self._keep_early(change, found, lane, tick, reason)
+        elif tick is Tick.FAILED and change.reason in MENDABLE:
+            for row in found:
+                self._mend(row, device, change.at, reason)
+            return
+        if account_of(device) == to:
+            self._place(found, device, tick, change.at, reason)
+
+    def catch_up(self, message: Message, row: Numbered) -> None:
+        """A copy of what another own device sent has arrived: some receipts for it may have come before."""
+        for early in self._hub.store.early(row.by, row.to, row.lane):
+            if contains(early.numbers, row.n):
+                self._place([row], early.device, early.state, early.at, early.reason)
+
+    def _find(self, by: int, to: int, lane: Lane, spans: list[int]) -> Iterable[Numbered]:
+        for low, high in pairs(spans):
+            yield from self._hub.store.numbered(by, to, lane, low, high)
+
+    def _place(self, rows: Iterable[Numbered], device: int, tick: Tick, at: int, reason: str) -> None:
+        read: list[Message] = []
+        for row in rows:
+            message = self._hub.store.message(row.id)
+            if message is None or account_of(device) != message.peer:
+                continue
+            if self._ticks.place(message, device, tick, at, reason) and tick is Tick.READ:
+                read.append(message)
+        if read:
+            newest = max(read, key=lambda message: message.position)
+            ids = tuple(message.id for message in read)
+            self._hub.tell(ReadReceipt(self._ticks.conversation(newest), newest.id, at, device, ids))
+
+    def _mend(self, row: Numbered, device: int, at: int, reason: str) -> None:
+        message = self._hub.store.message(row.id)
+        if message is None:
+            return
+        if self._ticks.count_reseal(message, device):
+            self._outbox.reseal(message, device)
+        elif account_of(device) == message.peer:
+            self._ticks.place(message, device, Tick.FAILED, at, reason)
+
+    def _keep_early(self, change: Change, found: list[Numbered], lane: Lane, tick: Tick, reason: str) -> None:
+        by, to, _, device, _, _ = change.key
+        wanted = sum(high - low + 1 for low, high in pairs(change.numbers))
+        if len(found) == wanted:
+            return
+        spans: list[int] = []
+        for early in self._hub.store.early(by, to, lane):
+            if (early.device, early.state, early.reason) == (device, tick, reason):
+                spans = list(early.numbers)
+        for low, high in pairs(change.numbers):
+            add_span(spans, low, high)
+        self._hub.store.put_early(Early(by, to, lane, device, tick, reason, change.at, spans))

@@ -1,0 +1,131 @@
+"""The same client for scripts without asyncio: it lives on a thread of its own.
+
+    with SyncClient("alice.profile", servers=["ws://127.0.0.1:8080"], handle="alice") as client:
+        client.send("bob", b"hello")
+        print(client.receive(timeout=5).body)
+
+Every method hands the work to the asyncio face and waits for it. No rule is written twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Collection, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from nightmail.model.words import Kind, Lane
+
+from .client import Client
+from .errors import Misused
+from .messages import Message, Position, Tick
+from .store import Conversation
+
+T = TypeVar("T")
+
+
+class SyncClient:
+    def __init__(self, profile: str | os.PathLike[str], servers: Sequence[str], **options: Any) -> None:
+        """`options` are those of `Client`."""
+        self._client = Client(profile, servers, **options)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        if self._thread is not None:
+            raise Misused("this client is open already")
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="nightmail client", daemon=True)
+        self._thread.start()
+        try:
+            self._run(self._client.__aenter__())
+            self._incoming = self._run(self._ask(self._client.messages))
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """May be called again."""
+        if self._thread is not None:
+            try:
+                self._run(self._client.close())
+            finally:
+                self._stop()
+
+    # --- what the asyncio face does -------------------------------------------------------------
+
+    def send(
+        self, to: str | int, body: bytes, *, kind: Kind = Kind.TEXT, lane: Lane = Lane.NORMAL, life_ms: int = 0
+    ) -> str:
+        """Queue a message durably; its id."""
+        return self._run(self._client.send(to, body, kind=kind, lane=lane, life_ms=life_ms)).message_id
+
+    def wait(self, message_id: str, state: Tick = Tick.DELIVERED, timeout: float | None = None) -> None:
+        """Until a message got that far. Raises MessageFailed, or TimeoutError."""
+        self._run(self._wait(message_id, state), timeout)
+
+    def receive(self, timeout: float | None = None) -> Message:
+        """The next message of somebody else. Raises TimeoutError."""
+        return self._run(anext(self._incoming), timeout)  # pyright: ignore[reportArgumentType]  # it is a coroutine
+
+    def messages(self) -> Iterator[Message]:
+        """What others write, as it comes; until the client is closed."""
+        while True:
+            try:
+                yield self.receive()
+            except StopAsyncIteration:
+                return
+
+    def read(self, peer: str | int, messages: Collection[str] | None = None) -> int:
+        return self._run(self._client.read(peer, messages))
+
+    def give_up(self, message_id: str) -> bool:
+        return self._run(self._client.give_up(message_id))
+
+    def history(self, peer: str | int, limit: int = 100, before: Message | Position | None = None) -> list[Message]:
+        return self._run(self._ask(self._client.history, peer, limit, before))
+
+    def conversations(self) -> list[Conversation]:
+        return self._run(self._ask(self._client.conversations))
+
+    def unread(self, peer: str | int | None = None) -> int:
+        return self._run(self._ask(self._client.unread, peer))
+
+    # --- the thread -----------------------------------------------------------------------------
+
+    async def _ask(self, what: Any, *arguments: Any) -> Any:
+        return what(*arguments)
+
+    async def _wait(self, message_id: str, state: Tick) -> None:
+        receipt = self._client.receipt(message_id)
+        waits = {Tick.SENT: receipt.sent, Tick.DELIVERED: receipt.delivered, Tick.READ: receipt.read}
+        await waits[state]()
+
+    def _run(self, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        if self._loop is None:
+            work.close()
+            raise Misused("the client is not open: use `with`")
+        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(timeout)
+        except TimeoutError:
+            future.cancel()
+            raise
+
+    def _stop(self) -> None:
+        loop, thread = self._loop, self._thread
+        self._loop = self._thread = None
+        assert loop is not None
+        assert thread is not None
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

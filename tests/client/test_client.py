@@ -1,0 +1,135 @@
+"""The asyncio face over real sockets: the heart is real, too, and only the gateway is small."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from nightmail.client import Client
+from nightmail.client.errors import Misused, ProfileInUse, Stopped
+from nightmail.client.events import Connected, Disconnected, Ended
+from nightmail.client.messages import Message, Tick
+from nightmail.wire.closing import CloseCode
+from tests.client.harbour import QUICK, harbour
+
+
+async def until(client: Client, kind: type) -> object:
+    async for event in client.events():
+        if isinstance(event, kind):
+            return event
+    raise AssertionError("the client ended")
+
+
+def test_ten_lines_suffice_to_send_and_receive(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with harbour() as place:
+            async with place.client(tmp_path, "alice") as alice, place.client(tmp_path, "bob") as bob:
+                receipt = await alice.send("bob", b"hello")
+                message = await anext(bob.messages())
+                assert message.body == b"hello"
+                await receipt.delivered()
+                assert await bob.read(message.peer) == 1
+                await receipt.read()
+                assert receipt.state is Tick.READ
+                assert [m.state for m in alice.history("bob")] == [Tick.READ]
+
+    asyncio.run(story())
+
+
+def test_what_is_written_offline_is_kept_and_sent_by_the_next_process(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with harbour() as place:
+            profile = place.profile(tmp_path, "alice")
+            async with Client(profile, ["ws://127.0.0.1:9"], limits=QUICK) as alice:
+                sent = [await alice.send("bob", b"%d" % n) for n in range(5)]
+                assert not alice.online
+            async with Client(profile, [place.address], limits=QUICK) as alice, place.client(tmp_path, "bob") as bob:
+                incoming = bob.messages()
+                assert [(await anext(incoming)).body for _ in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
+                await alice.receipt(sent[-1].message_id).delivered()
+
+    asyncio.run(story())
+
+
+def test_a_dropped_connection_comes_back_by_itself_and_nothing_is_lost_or_shown_twice(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with harbour() as place:
+            async with place.client(tmp_path, "alice") as alice, place.client(tmp_path, "bob") as bob:
+                got: list[bytes] = []
+                bob.on(Message)(lambda message: got.append(message.body))
+                for n in range(20):
+                    receipt = await alice.send("bob", b"%d" % n)
+                    if n % 5 == 2:
+                        await receipt.sent()
+                        await place.drop()
+                await receipt.delivered()
+                assert got == [b"%d" % n for n in range(20)]
+
+    asyncio.run(story())
+
+
+def test_a_displaced_client_says_so_and_does_not_come_back(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with harbour() as place, place.client(tmp_path, "alice") as alice:
+            incoming = alice.messages()
+            await until(alice, Connected)
+            ended: list[Ended] = []
+            alice.on(Ended)(ended.append)
+            await place.dismiss(CloseCode.DISPLACED)
+            with pytest.raises(Stopped):
+                await anext(incoming)
+            assert [event.code for event in ended] == [CloseCode.DISPLACED]
+            with pytest.raises(Stopped):
+                await alice.send("bob", b"too late")
+            assert place.greeted == 1
+
+    asyncio.run(story())
+
+
+def test_a_draining_server_sends_its_clients_to_the_next_address_at_once(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with harbour() as first, harbour() as second:
+            second.town = first.town
+            async with first.client(tmp_path, "alice", first.address, second.address) as alice:
+                await until(alice, Connected)
+                going = asyncio.ensure_future(until(alice, Disconnected))
+                await first.dismiss(CloseCode.DRAINING)
+                assert isinstance(await going, Disconnected)
+                await until(alice, Connected)
+                assert (first.greeted, second.greeted) == (1, 1)
+
+    asyncio.run(story())
+
+
+def test_two_clients_cannot_hold_one_profile(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with harbour() as place:
+            path = place.profile(tmp_path, "alice")
+            async with Client(path, [place.address]):
+                with pytest.raises(ProfileInUse, match="in use by process"):
+                    await Client(path, [place.address]).__aenter__()
+
+    asyncio.run(story())
+
+
+def test_a_closed_client_lets_go_of_everyone_who_waits(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with harbour() as place:
+            alice = place.client(tmp_path, "alice", "ws://127.0.0.1:9")
+            async with alice:
+                receipt = await alice.send("bob", b"hello")
+                waiting = asyncio.ensure_future(receipt.sent())
+                reading = asyncio.ensure_future(_all(alice))
+                await asyncio.sleep(0)
+            with pytest.raises(Misused):
+                await waiting
+            assert await reading == []
+            assert len(asyncio.all_tasks()) == 1 + len(asyncio.all_tasks() - {asyncio.current_task()})
+
+    asyncio.run(story())
+
+
+async def _all(client: Client) -> list[bytes]:
+    return [message.body async for message in client.messages()]

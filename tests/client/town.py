@@ -1,0 +1,313 @@
+"""The real heart with a tiny session in front of it, and devices whose wires a test can cut.
+
+Knows:   the loop, the desk and the wire; nothing here sleeps, and nothing happens unless a test says so.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+
+from nightmail.client.events import Event
+from nightmail.client.limits import ClientLimits
+from nightmail.client.machine import Machine
+from nightmail.client.memory_store import MemoryStore
+from nightmail.client.messages import Message
+from nightmail.client.sealer import Opaque, Sealer
+from nightmail.client.store import Identity
+from nightmail.engine.desk import LoopDesk
+from nightmail.engine.loop import Loop
+from nightmail.engine.memory import MemoryLog, MemoryRows
+from nightmail.engine.ports import REF_BITS, Offered
+from nightmail.model.answers import Joined, Said
+from nightmail.model.forms import Form
+from nightmail.model.ids import SERVER, account_id
+from nightmail.model.records import Acked, AnyBody, Linked, Listed, Record, Registered
+from nightmail.model.rows import Account, Change, Gap
+from nightmail.model.words import Lane, Platform
+from nightmail.wire.frames import decode_from_device, decode_hello, encode
+from nightmail.wire.items import (
+    VERSION,
+    Answered,
+    Ask,
+    Devices,
+    Drained,
+    Entries,
+    FromServer,
+    Gone,
+    Hello,
+    Look,
+    Ping,
+    Pong,
+    Receipts,
+    Welcome,
+)
+
+START = 1_700_000_000_000
+CREDIT = 20
+
+
+class Town:
+    """One server, and everybody's devices."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.now = START
+        self.chance = Random(seed)
+        self.sessions: dict[int, Session] = {}
+        self.desk = LoopDesk(self.chance.randbytes, lambda: self.now)
+        self.loop = Loop(MemoryLog(), MemoryRows(), lambda: self.now, self.desk.on_effects)
+        self.desk.attend(self.loop, self)
+        self.loop.recover()
+        self._answers: dict[int, Said] = {}
+        self._line = self.desk.open_line(self._answers.__setitem__)
+        self._ref = 0
+        self.devices: list[Device] = []
+
+    # --- the server's side ----------------------------------------------------------------------
+
+    def grew(self, device: int, lane: Lane) -> None: ...
+
+    def changed(self, device: int) -> None: ...
+
+    def dismissed(self, device: int) -> None: ...
+
+    def settled(self) -> None: ...
+
+    def say(self, by: int, body: AnyBody) -> Said:
+        self._ref += 1
+        self.desk.submit(Record(by, self._line << REF_BITS | self._ref, body))
+        self.loop.flush()
+        return self._answers[self._ref]
+
+    def pump(self) -> None:
+        for session in list(self.sessions.values()):
+            session.pump()
+
+    # --- people ---------------------------------------------------------------------------------
+
+    def join(self, handle: str, *, limits: ClientLimits | None = None, sealer: Sealer | None = None) -> Device:
+        account = account_id(handle)
+        said = self.say(SERVER, Registered(account, handle, 7, self.chance.randbytes(32), "first", Platform.CLI))
+        assert isinstance(said, Joined), said
+        return self._device(Identity(handle, account, said.device, 7, b"t" * 32), limits, sealer)
+
+    def link(self, first: Device, *, sealer: Sealer | None = None) -> Device:
+        """A further device, listed at once."""
+        account = first.me.account
+        body = Linked(account, 8, self.chance.randbytes(32), "next", Platform.CLI)
+        said = self.say(first.me.device, body)
+        assert isinstance(said, Joined), said
+        ours = [device.me.device for device in self.devices if device.me.account == account]
+        self.say(first.me.device, Listed(account, said.list_version + 1, (*ours, said.device), b""))
+        return self._device(Identity(first.me.handle, account, said.device, 8, b"t" * 32), first.limits, sealer)
+
+    def _device(self, me: Identity, limits: ClientLimits | None, sealer: Sealer | None) -> Device:
+        device = Device(self, me, limits or ClientLimits(), sealer or Opaque())
+        self.devices.append(device)
+        return device
+
+    # --- time -----------------------------------------------------------------------------------
+
+    def settle(self, *devices: Device) -> None:
+        """Carry everything back and forth until nobody has anything to say, a few milliseconds at a time."""
+        for _ in range(1_000):
+            moved = False
+            for device in devices or self.devices:
+                moved = device.exchange() or moved
+            if not moved:
+                dues = [due for device in self.devices if (due := device.machine.deadline()) is not None]
+                if not dues or min(dues) > self.now + 1_000:
+                    return
+                self.wait(max(0, min(dues) - self.now))
+        raise AssertionError("there is no end to it")
+
+    def wait(self, ms: int) -> None:
+        self.now += ms
+        self.loop.tick()
+        for device in self.devices:
+            device.machine.tick(self.now)
+            device.look()
+
+
+class Session:
+    """A server's end of a connection: what the gateway does, in the fewest lines."""
+
+    def __init__(self, town: Town, hello: Hello) -> None:
+        self.town, self.device = town, hello.device
+        self.out: list[FromServer] = [Welcome(VERSION, town.now, "town", 30_000, 256, 65_536, 1 << 20)]
+        self._next = [hello.normal, hello.high]
+        self._acked = [hello.normal, hello.high]
+        self._changes = hello.changes
+        self._line = town.desk.open_line(lambda ref, said: self.out.append(Answered(ref, said)))
+        self._form = Form()
+        self._drained = False
+        self.heard: list[AnyBody] = []
+
+    def take(self, frame: bytes) -> None:
+        for item in decode_from_device(frame):
+            match item:
+                case Ask():
+                    self.heard.append(item.body)
+                    via = self._line << REF_BITS | item.ref if item.ref else 0
+                    if wrong := self._form.check(self.device, item.body):
+                        self.out.append(Answered(item.ref, wrong))
+                    else:
+                        self.town.desk.submit(Record(self.device, via, item.body))
+                    if isinstance(item.body, Acked):
+                        self._acked[item.body.lane] = max(self._acked[item.body.lane], item.body.upto)
+                case Look():
+                    self.town.desk.account(item.account, lambda row, item=item: self._found(item, row))
+                case Ping():
+                    self.out.append(Pong(item.nonce, self.town.now))
+                case Hello():
+                    raise AssertionError("a second Hello")
+        self.town.loop.flush()
+
+    def _found(self, look: Look, row: Account | None) -> None:
+        there = row is not None and not row.closed
+        version, devices = (row.list_version, dict(row.listed)) if row and there else (0, {})
+        self.out.append(Devices(look.ref, look.account, version, devices, b""))
+
+    def pump(self) -> None:
+        for lane in (Lane.HIGH, Lane.NORMAL):
+            room = CREDIT - (self._next[lane] - self._acked[lane])
+            if room > 0:
+                self.town.desk.offer(self.device, lane, self._next[lane], room, 1 << 20, partial(self._offer, lane))
+        self.town.desk.changes(self.device, self._changes, 10, self._tell)
+        if not self._drained:
+            self._drained = True
+            self.out.append(Drained(*self._next, self._changes))
+
+    def _offer(self, lane: Lane, found: Sequence[Offered], more: bool) -> None:
+        for run in found:
+            if isinstance(run, Gap):
+                self.out.append(Gone(lane, run.low, run.high, run.reason))
+                self._next[lane] = run.high
+            else:
+                self.out.append(Entries(lane, run[0], run[1]))
+                self._next[lane] = run[0] + len(run[1]) - 1
+
+    def _tell(self, changes: Sequence[Change]) -> None:
+        if changes:
+            copies = tuple(Change(c.key, c.seq, c.at, c.reason, list(c.numbers)) for c in changes)
+            self.out.append(Receipts(copies))
+            self._changes = changes[-1].seq
+
+    def frames(self) -> list[bytes]:
+        self.pump()
+        items, self.out = self.out, []
+        return [encode(items)] if items else []
+
+    def close(self) -> None:
+        self.town.desk.close_line(self._line)
+
+
+class Device:
+    """A machine, its store, and a wire to the server that may be cut at any moment."""
+
+    def __init__(self, town: Town, me: Identity, limits: ClientLimits, sealer: Sealer) -> None:
+        self.town, self.me, self.limits, self.sealer = town, me, limits, sealer
+        self.store = MemoryStore()
+        self.events: list[Event] = []
+        self.session: Session | None = None
+        self.up: deque[bytes] = deque()
+        self.down: deque[bytes] = deque()
+        self._hello = False
+        self.machine = self._new_machine()
+
+    def _new_machine(self) -> Machine:
+        return Machine(self.store, self.me, self.sealer, self.limits, self.town.chance)
+
+    # --- what a test does -----------------------------------------------------------------------
+
+    def connect(self) -> None:
+        assert not self._hello
+        self._hello = True
+        self.machine.connected(self.town.now)
+        self.look()
+
+    def cut(self) -> None:
+        """Both directions are lost."""
+        self.up.clear()
+        self.down.clear()
+        self._hello = False
+        if self.session:
+            self.session.close()
+            self.town.sessions.pop(self.me.device, None)
+            self.session = None
+        self.machine.lost(self.town.now)
+        self.look()
+
+    def crash(self) -> None:
+        """The power goes off: what was not committed is gone, and so is everything in memory."""
+        self.store.crash()
+        self.cut_silently()
+        self.machine = self._new_machine()
+
+    def cut_silently(self) -> None:
+        machine, self.machine = self.machine, self._new_machine()
+        self.up.clear()
+        self.down.clear()
+        self._hello = False
+        if self.session:
+            self.session.close()
+            self.town.sessions.pop(self.me.device, None)
+            self.session = None
+        del machine
+
+    def send(self, to: Device | str, body: bytes = b"hello", lane: Lane = Lane.NORMAL) -> Message:
+        account = account_id(to) if isinstance(to, str) else to.me.account
+        message = self.machine.compose(account, body, self.town.now, lane=lane)
+        self.look()
+        return message
+
+    def read(self, peer: Device) -> None:
+        self.machine.mark_read(peer.me.account, self.town.now)
+        self.look()
+
+    # --- the wire -------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        self.up.extend(self.machine.frames())
+        self.events += self.machine.events()
+        if self.machine.hangup and self._hello:
+            self.cut()
+
+    def exchange(self) -> bool:
+        """Carry what there is, once in each direction; whether there was anything."""
+        moved = self.carry_up() | self.carry_down()
+        return moved
+
+    def carry_up(self) -> bool:
+        moved = bool(self.up)
+        while self.up:
+            frame = self.up.popleft()
+            if self.session is None:
+                self.session = self.town.sessions[self.me.device] = Session(self.town, decode_hello(frame))
+            else:
+                self.session.take(frame)
+        return moved
+
+    def carry_down(self) -> bool:
+        if self.session:
+            self.down.extend(self.session.frames())
+        moved = bool(self.down)
+        while self.down:
+            self.machine.receive(self.down.popleft(), self.town.now)
+            self.look()
+        return moved
+
+    # --- what it knows --------------------------------------------------------------------------
+
+    def told(self, kind: type) -> list[Event]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def texts(self, peer: Device) -> list[bytes]:
+        return [message.body for message in self.store.history(peer.me.account, 10_000)]
+
+    def state(self, message: Message) -> str:
+        found = self.store.message(message.id)
+        assert found is not None
+        return found.state.name.lower()
