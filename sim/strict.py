@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from nightmail.core.gaps import gap_at
 from nightmail.core.state import FOLD, State, Table, encode_row
-from nightmail.core.step import FOLDS, Fold, Needs, Step
+from nightmail.core.step import FOLDS, LOOKS_FIRST, Fold, Needs, Step
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.ids import account_of, shard_of
 from nightmail.model.records import AnyBody, Copied, Expired, Receipted, Sent, Unlinked, Watched
@@ -45,6 +45,10 @@ class Unsaid(Misstep):
     """A row changed, and nobody was told: it would not be saved."""
 
 
+class Late(Misstep):
+    """A step that may be tried changed a row, and only then met one that is not in memory."""
+
+
 class Crooked(Misstep):
     """A row, or what follows from a record, contradicts itself."""
 
@@ -55,6 +59,7 @@ class Crooked(Misstep):
 class Phase(Enum):
     OUTSIDE = "outside of any record"
     NEEDS = "asking what a record needs"
+    TRY = "trying to take a record"
     STEP = "taking a record"
 
 
@@ -70,38 +75,20 @@ class Watch:
         """The record whose needs are all met."""
 
 
-class StrictTable(Table[K, R]):
-    __slots__ = ("_kind", "_owner", "_watch")
+class Guarded(dict[K, R]):
+    """Calls `look` before a key is read, and `write` before it is written."""
 
-    def __init__(self, row: type[R], kind: Kept, watch: Watch, owner: Callable[[K], bool]) -> None:
-        super().__init__(row)
-        self._kind, self._watch, self._owner = kind, watch, owner
+    __slots__ = ("_look", "_write")
 
-    def _look(self, key: K) -> None:
-        if not self._owner(key):
-            raise Foreign(f"{self._kind.name} {key}")
-        match self._watch.phase:
-            case Phase.NEEDS:
-                self._watch.named.add((self._kind, key))
-            case Phase.STEP:
-                if (self._kind, key) not in self._watch.named:
-                    raise Unnamed(f"{self._kind.name} {key}")
-                if not super().__contains__(key):
-                    raise Unnamed(f"{self._kind.name} {key} is not in memory")
-            case Phase.OUTSIDE:
-                pass
-
-    def _write(self, key: K) -> None:
-        self._look(key)
-        if self._watch.phase is Phase.NEEDS:
-            raise Unsaid(f"{self._kind.name} {key} was written while asking")
-        self._watch.written.add((self._kind, key))
+    def __init__(self, look: Callable[[Any], None], write: Callable[[Any], None]) -> None:
+        super().__init__()
+        self._look, self._write = look, write
 
     def __contains__(self, key: object) -> bool:
-        self._look(key)  # pyright: ignore[reportArgumentType]
+        self._look(key)
         return super().__contains__(key)
 
-    def __getitem__(self, key: K) -> R | None:
+    def __getitem__(self, key: K) -> R:
         self._look(key)
         return super().__getitem__(key)
 
@@ -109,20 +96,54 @@ class StrictTable(Table[K, R]):
         self._look(key)
         return super().get(key, default)
 
-    def __setitem__(self, key: K, row: R | None) -> None:
+    def __setitem__(self, key: K, value: R) -> None:
         self._write(key)
-        super().__setitem__(key, row)
-
-    def touch(self, key: K, offset: int) -> None:
-        self._write(key)
-        super().touch(key, offset)
+        super().__setitem__(key, value)
 
     def __delitem__(self, key: K) -> None:
         self._write(key)
         super().__delitem__(key)
 
-    def unwatched(self, key: Any) -> R | None:
+    def unwatched_has(self, key: K) -> bool:
+        return super().__contains__(key)
+
+    def unwatched(self, key: K) -> R | None:
         return super().get(key)
+
+
+class StrictTable(Table[K, R]):
+    __slots__ = ("_guarded", "_kind", "_owner", "_watch")
+
+    def __init__(self, row: type[R], kind: Kept, watch: Watch, owner: Callable[[K], bool]) -> None:
+        super().__init__(row)
+        self._kind, self._watch, self._owner = kind, watch, owner
+        self.rows = self._guarded = Guarded[K, R | None](self._look, self._write)
+        # Saying that a row changed counts as writing it. Whoever saves may ask which ones did.
+        self.changed = Guarded(lambda _: None, self._write)
+
+    def _look(self, key: K) -> None:
+        if not self._owner(key):
+            raise Foreign(f"{self._kind.name} {key}")
+        phase, named = self._watch.phase, self._watch.named
+        if phase is Phase.OUTSIDE:
+            return
+        if phase is Phase.NEEDS:
+            named.add((self._kind, key))
+        elif (self._kind, key) not in named:
+            raise Unnamed(f"{self._kind.name} {key}")
+        elif not self._guarded.unwatched_has(key):
+            if phase is Phase.TRY:
+                raise KeyError(key)
+            raise Unnamed(f"{self._kind.name} {key} is not in memory")
+
+    def _write(self, key: K) -> None:
+        self._look(key)
+        if self._watch.phase is Phase.NEEDS:
+            raise Unsaid(f"{self._kind.name} {key} was written while asking")
+        self._watch.written.add((self._kind, key))
+
+    def unwatched(self, key: Any) -> R | None:
+        return self._guarded.unwatched(key)
 
 
 class StrictState(State):
@@ -165,7 +186,7 @@ class StrictState(State):
 def strict(folds: Mapping[int, Fold]) -> dict[int, Fold]:
     """The same folds, watched wherever they are given a `StrictState`. What is watched already stays as it is."""
     return {
-        version: {body: (_strict_needs(needs), _strict_step(step)) for body, (needs, step) in fold.items()}
+        version: {body: (_strict_needs(needs), _strict_step(needs, step)) for body, (needs, step) in fold.items()}
         for version, fold in folds.items()
     }
 
@@ -203,9 +224,10 @@ def _strict_needs(needs: Needs) -> Needs:
     return asked
 
 
-def _strict_step(step: Step) -> Step:
+def _strict_step(needs: Needs, step: Step) -> Step:
     if hasattr(step, "__wrapped__"):
         return step
+    asked = _strict_needs(needs)
 
     @wraps(step)
     def taken(state: State, by: int, via: int, body: Any) -> None:
@@ -213,17 +235,24 @@ def _strict_step(step: Step) -> Step:
             step(state, by, via, body)
             return
         watch = state.watch
-        if watch.asked is not body:
-            raise Unnamed(f"{type(body).__name__} was taken before its needs were met")
+        tried = watch.asked is not body
+        if tried:
+            if type(body) not in LOOKS_FIRST:
+                raise Unnamed(f"{type(body).__name__} was taken before its needs were met")
+            asked(state, by, body)
         watch.asked = None
         watch.written.clear()
         watch.steps += 1
         thorough = watch.steps % state.every == 0
         before = {key: _bytes(state, *key) for key in watch.named} if thorough else {}
         counted = len(state.effects), len(state.forwards), len(state.derived)
-        watch.phase = Phase.STEP
+        watch.phase = Phase.TRY if tried else Phase.STEP
         try:
             step(state, by, via, body)
+        except KeyError:
+            if watch.written or any(_bytes(state, *key) != row for key, row in before.items()):
+                raise Late(f"{type(body).__name__} changed a row before it had looked at all of them") from None
+            raise
         finally:
             watch.phase = Phase.OUTSIDE
         if not thorough:
@@ -293,8 +322,8 @@ def _check_changes(changes: Changes) -> None:
 
 def _check_stream(stream: Stream) -> None:
     for numbers in stream.lanes:
-        _expect(all(numbers.low <= n <= numbers.last for n in numbers.ring), "a ring within [low, last]", stream)
-        _expect(list(numbers.ring) == sorted(numbers.ring), "a ring in order", stream)
+        whole = list(range(numbers.low, numbers.last + 1))
+        _expect(list(numbers.ring) == whole, "a ring from low to last, in order and without holes", stream)
 
 
 def check_consequences(state: StrictState, effects: int, forwards: int, derived: int) -> None:

@@ -23,7 +23,7 @@ from .tools import LOOP, Bug, Plant, method, swap
 def _checkpoint(spoil: Callable[[Checkpoint], Checkpoint]) -> Plant:
     def plant() -> AbstractContextManager[None]:
         right = saver.take_checkpoint
-        return swap(right, lambda state, at: spoil(right(state, at)))
+        return swap(right, lambda *given: spoil(right(*given)))
 
     return plant
 
@@ -44,9 +44,9 @@ def _over_newer_ones() -> AbstractContextManager[None]:
 
     def install(state: State, key: RowKey, data: bytes | None) -> None:
         if key.kind is Kept.STREAM:
-            dict.pop(state.streams, (key.a, key.b), None)
+            dict.pop(state.streams.rows, (key.a, key.b), None)
         elif key.kind is not Kept.SHARD:
-            dict.pop(state.by_number[key.kind], key.a, None)
+            dict.pop(state.by_number[key.kind].rows, key.a, None)
         right(state, key, data)
 
     return method(State, "install", install)

@@ -19,7 +19,7 @@ from nightmail.model.refusals import IdReused, MailboxFull
 from nightmail.model.rows import Kept
 from nightmail.model.words import Lane, Reason
 
-from .tools import Bug, all_of, in_needs, in_step, swap, untold, without
+from .tools import Bug, all_of, edit, in_needs, in_step, swap, untold, without
 
 
 def _same_answer_for_any_tag() -> object:
@@ -154,5 +154,7 @@ BUGS = (
     Bug("needs of Sent miss a mailbox", in_needs(Sent, without(Kept.MAILBOX)), ("node",)),
     Bug("needs of Sent miss the second that is due", in_needs(Sent, without(Kept.DUE)), ("node",)),
     Bug("a copy for one's own devices is forgotten", untold(Sent, lambda said: isinstance(said, Copied)), ("node",)),
+    Bug("a clock is looked at only after the message is filed",
+        edit(send._check, "sent.life_ms or not box.due", "not box"), ("node", "cluster")),
     Bug("a message beyond the next number is accepted", in_step(Sent, _with_a_hole), ("node", "cluster")),
 )  # fmt: skip

@@ -243,6 +243,17 @@ def test_a_void_moves_the_floor_too(world: World) -> None:
     assert world.send(alice[1], bob, 1) == Settled(name_of(alice[1], 1))
 
 
+def test_a_floor_never_moves_back(world: World) -> None:
+    alice, bob = world.join("alice"), world.join("bob")
+    world.send(alice[1], bob, 1)
+    world.send(alice[1], bob, 2, floor=2)
+    world.do(alice[1], voided(alice[1], bob, 3, floor=1))
+    world.send(alice[1], bob, 4, floor=1)
+    stream = world.stream(alice[1], bob)
+    assert stream is not None
+    assert (stream.lanes[NORMAL].low, list(stream.lanes[NORMAL].ring)) == (2, [2, 3, 4])
+
+
 # --- whom it is sealed for --------------------------------------------------------------------
 
 

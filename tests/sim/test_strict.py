@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from nightmail.core.mailbox import needs_acked, step_acked
-from nightmail.core.state import State
-from nightmail.core.step import FOLDS
+from nightmail.core.state import State, missing_row
+from nightmail.core.step import FOLDS, LOOKS_FIRST
 from nightmail.model.effects import Changed, Forward
 from nightmail.model.ids import account_id, device_id, shard_of
-from nightmail.model.records import Acked, Closed, Receipted, Ticked
+from nightmail.model.records import Acked, ChangesAcked, Closed, Receipted, Ticked
 from nightmail.model.rows import Account, Change, Changes, DueHour, Gap, Kept, Mailbox, Numbers, Queue, RowKey, Stream
 from nightmail.model.words import Lane, Reason
 from nightmail.model.words import State as Became
-from sim.strict import Crooked, Foreign, Misstep, StrictState, Unnamed, Unsaid, strict, strictly
+from sim.strict import Crooked, Foreign, Late, Misstep, StrictState, Unnamed, Unsaid, strict, strictly
 
 ALICE, BOB = account_id("alice"), account_id("bob")
 PHONE = device_id(ALICE, 1)
@@ -55,6 +55,7 @@ TOUCHES = {
     "in": lambda state: ALICE in state.accounts,
     "there": lambda state: state.accounts.there(ALICE),
     "put": lambda state: state.accounts.put(ALICE, None, 1),
+    "changed": lambda state: state.accounts.changed.__setitem__(ALICE, 1),
 }
 
 
@@ -114,6 +115,53 @@ def test_a_record_whose_needs_are_not_met_is_not_taken() -> None:
     assert needs(state, PHONE, Acked(NORMAL, 1)) == [RowKey(Kept.MAILBOX, PHONE)]
     with pytest.raises(Unnamed, match="before its needs were met"):
         step(state, PHONE, 0, Acked(NORMAL, 1))
+
+
+def attempt(step: Any, state: StrictState) -> None:
+    """Try a step without having asked for its needs, which are Alice's account and the first dead letter."""
+
+    def needs(state: State, _by: int, _body: ChangesAcked) -> list[RowKey]:
+        missing: list[Any] = []
+        missing_row(state.accounts, Kept.ACCOUNT, ALICE, missing)
+        missing_row(state.dead_letters, Kept.DEAD_LETTER, 1, missing)
+        return missing
+
+    assert ChangesAcked in LOOKS_FIRST
+    _, taken = strict({1: {ChangesAcked: (needs, lambda state, _by, _via, _body: step(state))}})[1][ChangesAcked]
+    taken(state, 0, 0, ChangesAcked(1))
+
+
+def test_a_record_that_looks_first_may_be_tried_and_stumbles_over_what_is_not_in_memory() -> None:
+    def looks_and_closes(state: State) -> None:
+        account = state.accounts.there(ALICE)
+        assert state.dead_letters[1] is None
+        account.closed = True
+        state.accounts.changed[ALICE] = 1
+
+    state = with_alice()
+    with pytest.raises(KeyError):
+        attempt(looks_and_closes, state)
+    assert state.accounts == {ALICE: Account("alice")}
+    state.install(RowKey(Kept.DEAD_LETTER, 1), None)
+    attempt(looks_and_closes, state)
+    assert state.accounts == {ALICE: Account("alice", closed=True)}
+
+
+def test_a_record_that_is_tried_may_not_touch_what_its_needs_do_not_name() -> None:
+    with pytest.raises(Unnamed, match="DEAD_LETTER 2"):
+        attempt(lambda state: state.dead_letters[2], with_alice())
+
+
+@pytest.mark.parametrize("says_so", [True, False])
+def test_a_record_that_changes_a_row_before_it_stumbles_is_stopped(says_so: bool) -> None:
+    def closes_and_looks(state: State) -> None:
+        state.accounts.there(ALICE).closed = True
+        if says_so:
+            state.accounts.changed[ALICE] = 1
+        assert state.dead_letters[1] is None
+
+    with pytest.raises(Late, match="before it had looked at all"):
+        attempt(closes_and_looks, with_alice())
 
 
 def test_a_row_that_changes_in_silence_is_noticed() -> None:

@@ -30,6 +30,14 @@ def needs_schedule(state: State, second: int, missing: list[Need]) -> None:
     missing_row(state.due, Kept.DUE, second, missing)
 
 
+def look(state: State, second: int) -> None:
+    """Raise KeyError unless the rows that `schedule` will change are in memory."""
+    missing: list[Need] = []
+    needs_schedule(state, second, missing)
+    if missing:
+        raise KeyError(*missing)
+
+
 def schedule(state: State, second: int, item: DueItem) -> None:
     due = state.due[second] or Due()
     due.items.append(item)

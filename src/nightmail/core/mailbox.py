@@ -34,12 +34,14 @@ UNDECRYPTABLE, DONE = Reason.UNDECRYPTABLE, Done()
 
 def needs_filing(state: Shard, device: int, life_ms: int, missing: list[Need]) -> None:
     """What `file` will touch for this device: its mailbox and, if a clock must be set, the due rows."""
-    if (mailbox := _needs_mailbox(state, device, missing)) is None:
-        return
-    if life_ms:
-        due.needs_schedule(state, due.second_of(state.now + life_ms), missing)
-    elif not mailbox.due and (ttl_ms := state.shard.limits.ttl_ms):
-        due.needs_schedule(state, due.second_of(state.now + ttl_ms), missing)
+    if (mailbox := _needs_mailbox(state, device, missing)) and (second := _clock(state, mailbox, life_ms)):
+        due.needs_schedule(state, second, missing)
+
+
+def look_at_clock(state: Shard, mailbox: Mailbox, life_ms: int) -> None:
+    """Raise KeyError unless the due rows that `file` will touch are in memory."""
+    if second := _clock(state, mailbox, life_ms):
+        due.look(state, second)
 
 
 def is_full(state: Shard, mailbox: Mailbox) -> bool:
@@ -53,20 +55,31 @@ def file(state: Shard, device: int, mailbox: Mailbox, lane: Lane, entry: Entry) 
     queue.head = seq = queue.head + 1
     queue.waiting += 1
     number = device << 1 | lane
-    if (entries := state.entries.get(number)) is None:
+    entries = state.entries.get(number)
+    if entries is None:
         state.entries[number] = {seq: entry}
     else:
         entries[seq] = entry
-    state.filed.setdefault(number, seq)
-    if entry.life_ms:
-        # Counted from the server's clock, not from the stamp, which may stand a little ahead of it.
-        due.schedule(state, due.second_of(state.now + entry.life_ms), DueItem(device, lane, seq))
-    elif not mailbox.due and (ttl_ms := state.shard.limits.ttl_ms):
-        mailbox.due = due.second_of(state.now + ttl_ms)
-        due.schedule(state, mailbox.due, DueItem(device, lane, 0))
-    state.mailboxes.touch(device, state.offset)
+    if number not in state.filed:
+        state.filed[number] = seq
+    if (entry.life_ms or not mailbox.due) and (second := _clock(state, mailbox, entry.life_ms)):
+        if entry.life_ms:
+            due.schedule(state, second, DueItem(device, lane, seq))
+        else:
+            mailbox.due = second
+            due.schedule(state, second, DueItem(device, lane, 0))
+    state.mailboxes.changed[device] = state.offset
     state.effects.append(Grew(device, lane))
     return seq
+
+
+def _clock(state: Shard, mailbox: Mailbox, life_ms: int) -> int:
+    """The second at which an entry that is filed now must be looked at; 0 if the mailbox's own clock will do."""
+    if life_ms:
+        # Counted from the server's clock, not from the stamp, which may stand a little ahead of it.
+        return due.second_of(state.now + life_ms)
+    ttl_ms = state.shard.limits.ttl_ms
+    return due.second_of(state.now + ttl_ms) if ttl_ms and not mailbox.due else 0
 
 
 # --- handing out ------------------------------------------------------------------------------
@@ -84,7 +97,7 @@ def needs_offer(state: Shard, device: int, lane: Lane, after: int, limit: int) -
 
 def offer(state: Shard, device: int, lane: Lane, after: int, limit: int) -> list[tuple[int, Entry] | Gap]:
     """What stands behind `after`, in order and without holes: entries with their numbers, and gaps."""
-    mailbox = state.mailboxes[device]
+    mailbox = state.mailboxes.rows[device]
     if mailbox is None:
         return []
     queue = mailbox.lanes[lane]
@@ -108,7 +121,7 @@ def offer(state: Shard, device: int, lane: Lane, after: int, limit: int) -> list
 
 
 def needs_acked(state: Shard, by: int, acked: Acked) -> Sequence[Need]:
-    if mailbox := state.mailboxes.get(by):
+    if mailbox := state.mailboxes.rows.get(by):
         queue, entries = mailbox.lanes[acked.lane], state.entries.get(by << 1 | acked.lane)
         if entries is not None and len(entries) == queue.waiting:
             return NOTHING
@@ -122,7 +135,7 @@ def needs_acked(state: Shard, by: int, acked: Acked) -> Sequence[Need]:
 
 def step_acked(state: Shard, by: int, via: int, acked: Acked) -> None:
     """Everything up to `upto` is safe on the device: forget it here, and let its senders know."""
-    mailbox = state.mailboxes[by]
+    mailbox = state.mailboxes.rows[by]
     if mailbox is None:
         state.effects.append(Answer(via, UnknownDevice(by)))
         return
@@ -143,7 +156,7 @@ def step_acked(state: Shard, by: int, via: int, acked: Acked) -> None:
         drop_gaps(queue.gaps, upto)
     if state.stored.get(number, 0) >= low:
         state.cleared[number] = upto
-    state.mailboxes.touch(by, state.offset)
+    state.mailboxes.changed[by] = state.offset
     state.notes.append(Taken(state.shard.now, by, lane, low, upto, acked.unreadable))
 
 
@@ -151,25 +164,24 @@ def _take(state: Shard, device: int, lane: Lane, queue: Queue, low: int, unreada
     """Let go of the entries from `low` to what is acknowledged now, and tell their senders."""
     entries, own = state.entries.get(device << 1 | lane, {}), device >> DEVICE_BITS
     verdicts = Verdicts()
-    delivered = verdicts.delivered
+    held, by, spans = len(entries), 0, None
     for seq in range(low, queue.acked + 1):
         entry = entries.pop(seq, None)
         if entry is None:
             continue  # A gap: its sender was told when it arose.
-        queue.waiting -= 1
-        by = entry.by
-        if by >> DEVICE_BITS == own:
-            continue  # A copy of one's own message never changes its ticks.
+        if entry.by != by:
+            by = entry.by
+            # A copy of one's own message never changes its ticks.
+            spans = None if by >> DEVICE_BITS == own else verdicts.delivered.setdefault(by, [])
+        if spans is None:
+            continue
         if seq in unreadable:
             verdicts.fail(entry, UNDECRYPTABLE)
-            continue
-        n, spans = entry.n, delivered.get(by)
-        if spans is None:
-            delivered[by] = [n, n]
-        elif n == spans[-1] + 1:
-            spans[-1] = n  # The usual case, spared a call.
+        elif spans and entry.n == spans[-1] + 1:
+            spans[-1] = entry.n  # The usual case, spared a call.
         else:
-            add_span(spans, n, n)
+            add_span(spans, entry.n, entry.n)
+    queue.waiting -= held - len(entries)
     verdicts.tell(state, device, lane)
 
 
@@ -201,7 +213,7 @@ def needs_whole(state: Shard, device: int, missing: list[Need]) -> None:
 
 
 def _needs_mailbox(state: Shard, device: int, missing: list[Need]) -> Mailbox | None:
-    return None if missing_row(state.mailboxes, Kept.MAILBOX, device, missing) else state.mailboxes[device]
+    return None if missing_row(state.mailboxes, Kept.MAILBOX, device, missing) else state.mailboxes.rows[device]
 
 
 def _needs_entries(state: Shard, queue: Queue, number: int, low: int, high: int, missing: list[Need]) -> None:

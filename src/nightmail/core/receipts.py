@@ -43,6 +43,8 @@ class Verdicts:
     def tell(self, state: Shard, device: int, lane: Lane) -> None:
         to, at = account_of(device), state.shard.now
         for by, spans in self.delivered.items():
+            if not spans:
+                continue  # None of them could be opened.
             numbers = ((spans[0], spans[1]),) if len(spans) == 2 else tuple(pairs(spans))
             state.tell(by >> DEVICE_BITS, Receipted(by, to, lane, device, DELIVERED, NO_REASON, at, numbers))
         for (by, reason), spans in self.failed.items():
@@ -59,14 +61,14 @@ def needs_read(state: Shard, by: int, read: Read) -> list[Need]:
     reader = account_of(by)
     missing_row(state.accounts, Kept.ACCOUNT, reader, missing)
     authors = {span.by for span in read.spans if account_of(span.by) == read.peer}
-    missing += [RowKey(Kept.STREAM, author, reader) for author in authors if (author, reader) not in state.streams]
+    missing += [RowKey(Kept.STREAM, author, reader) for author in authors if (author, reader) not in state.streams.rows]
     return missing
 
 
 def step_read(state: Shard, by: int, via: int, read: Read) -> None:
     """Tell a sender what was read, unless the reader keeps that to themselves."""
     reader = account_of(by)
-    account = state.accounts[reader]
+    account = state.accounts.rows[reader]
     if account is None or by not in account.devices:
         state.effects.append(Answer(via, UnknownAccount(reader)))
         return
@@ -74,7 +76,7 @@ def step_read(state: Shard, by: int, via: int, read: Read) -> None:
     for span in read.spans:
         if account_of(span.by) != read.peer or read.peer == reader:
             continue
-        stream = state.streams[span.by, reader]
+        stream = state.streams.rows[span.by, reader]
         low, high = max(span.low, 1), min(span.high, stream.lanes[span.lane].last if stream else 0)
         if low > high:
             continue
@@ -93,8 +95,8 @@ def step_read(state: Shard, by: int, via: int, read: Read) -> None:
 
 def needs_receipted(state: Shard, _by: int, receipt: Receipted) -> Sequence[Need]:
     number = receipt.by >> DEVICE_BITS
-    if account := state.accounts.get(number):
-        changes = state.changes
+    if account := state.accounts.rows.get(number):
+        changes = state.changes.rows
         for device in account.devices:
             if device not in changes:
                 break
@@ -109,7 +111,7 @@ def needs_receipted(state: Shard, _by: int, receipt: Receipted) -> Sequence[Need
 
 def step_receipted(state: Shard, _by: int, _via: int, receipt: Receipted) -> None:
     """Let every device of the sender's account know."""
-    account = state.accounts[receipt.by >> DEVICE_BITS]
+    account = state.accounts.rows[receipt.by >> DEVICE_BITS]
     if account is None or (receipt.state == READ and not account.read_receipts):
         return
     for device in account.devices:
@@ -118,7 +120,7 @@ def step_receipted(state: Shard, _by: int, _via: int, receipt: Receipted) -> Non
 
 def note(state: Shard, device: int, receipt: Receipted) -> None:
     """Merge a receipt into what one device has yet to hear."""
-    changes = state.changes[device]
+    changes = state.changes.rows[device]
     if changes is None:
         changes = Changes()
     r = receipt
@@ -149,7 +151,7 @@ def _put(changes: Changes, key: ChangeKey, receipt: Receipted, numbers: tuple[tu
 
 
 def needs_changes(state: Shard, device: int) -> Sequence[Need]:
-    if device in state.changes:
+    if device in state.changes.rows:
         return NOTHING
     missing: list[Need] = []
     missing_row(state.changes, Kept.CHANGES, device, missing)
@@ -158,7 +160,7 @@ def needs_changes(state: Shard, device: int) -> Sequence[Need]:
 
 def changes_after(state: Shard, device: int, after: int, limit: int) -> list[Change]:
     """The oldest receipts behind `after`. The numbers grow, but are not without holes."""
-    changes = state.changes[device]
+    changes = state.changes.rows[device]
     if changes is None or changes.head <= after:
         return []
     return [change for change in changes.items.values() if change.seq > after][:limit]
@@ -170,7 +172,7 @@ def needs_changes_acked(state: Shard, by: int, _acked: ChangesAcked) -> Sequence
 
 def step_changes_acked(state: Shard, by: int, via: int, acked: ChangesAcked) -> None:
     """These receipts are safe on the device. One that moved on since has a higher number, and stays."""
-    changes = state.changes[by]
+    changes = state.changes.rows[by]
     if changes is None:
         return
     upto = acked.upto

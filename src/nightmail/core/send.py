@@ -9,8 +9,6 @@ stream never expires: it is the whole memory that a retry needs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from nightmail.model.answers import Accepted, Said, Settled
 from nightmail.model.effects import Answer
 from nightmail.model.ids import DEVICE_BITS, account_of
@@ -29,9 +27,10 @@ from nightmail.model.rows import Account, Entry, Kept, Need, Numbers, RowKey, St
 from nightmail.model.words import Reason, State
 
 from . import mailbox
+from .mailbox import file
 from .receipts import note
-from .state import NOTHING, missing_row
 from .state import State as Shard
+from .state import missing_row
 
 FAILED = State.FAILED
 
@@ -42,17 +41,7 @@ VOID = b""
 # --- a message --------------------------------------------------------------------------------
 
 
-def needs_sent(state: Shard, by: int, sent: Sent) -> Sequence[Need]:
-    # The common case first, in one glance: everything is in memory, and every mailbox's clock is set.
-    to = sent.to
-    if (by, to) in state.streams and to in state.accounts and not sent.life_ms:
-        boxes = state.mailboxes
-        for envelope in sent.envelopes:
-            device = envelope.device
-            if device >> DEVICE_BITS != to or (box := boxes.get(device)) is None or not box.due:
-                break
-        else:
-            return NOTHING
+def needs_sent(state: Shard, by: int, sent: Sent) -> list[Need]:
     missing: list[Need] = []
     _needs_stream(state, by, sent.to, missing)
     for envelope in sent.envelopes:
@@ -62,52 +51,58 @@ def needs_sent(state: Shard, by: int, sent: Sent) -> Sequence[Need]:
 
 
 def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
-    to = sent.to
-    known = state.streams[by, to]
-    stream = known or Stream()
-    numbers = stream.lanes[sent.lane]
-    if sent.n <= numbers.last:
-        # The first answer may have been lost: repeat it word for word.
-        state.effects.append(Answer(via, _answer_again(numbers, sent)))
+    to, lane, n = sent.to, sent.lane, sent.n
+    key = by, to
+    stream = state.streams.rows[key] or Stream()
+    numbers = stream.lanes[lane]
+    account = state.accounts.rows[to]
+    if n != numbers.last + 1:
+        state.effects.append(Answer(via, _out_of_turn(numbers, sent)))
         return
-    account = state.accounts[to]
-    if refusal := _check(state, account, numbers, by, sent):
+    refusal = _check(state, account, by, sent)
+    if refusal is not None:
         state.effects.append(Answer(via, refusal))
         return
     assert account is not None
 
-    stream.at = at = _stamp(state, stream.at, sent.seen)
-    accepted = Accepted(sent.id, sent.tag, at, sent.list_version)
-    _take(numbers, sent.n, sent.floor, state.shard.limits.ring_acks, accepted)
-    if known:
-        state.streams.touch((by, to), state.offset)
-    else:
-        state.streams.put((by, to), stream, state.offset)
+    # The stamp is later than the stream's last one, and than what its sender had seen, within bounds.
+    shard, seen = state.shard, sent.seen
+    at, limits = shard.now, shard.limits
+    if seen >= at:
+        at = seen + 1 if seen - at < limits.ahead_ms else at + limits.ahead_ms
+    if at <= stream.at:
+        at = stream.at + 1
+    stream.at = at
+    numbers.last = n
+    numbers.ring[n] = accepted = Accepted(sent.id, sent.tag, at, sent.list_version)
+    low = numbers.low
+    if low < sent.floor or low <= n - limits.ring_acks:
+        _forget(numbers, sent.floor, limits.ring_acks)
+    if n == 1:
+        state.streams.rows[key] = stream  # It may be new.
+    state.streams.changed[key] = state.offset
 
-    blocked = by >> DEVICE_BITS in account.blocked
+    blocked = len(account.blocked) > 0 and by >> DEVICE_BITS in account.blocked
     places = () if blocked else _file(state, by, at, sent)
-    state.notes.append(Placed(at, by, to, sent.lane, sent.n, sent.id, sent.of, False, blocked, places))
+    state.notes.append(Placed(at, by, to, lane, n, sent.id, sent.of, False, blocked, places))
     if sent.own_envelopes:
         s = sent
-        copies = Copied(by, to, s.lane, s.n, s.id, s.tag, s.kind, s.of, s.life_ms, at, s.own_envelopes)
+        copies = Copied(by, to, lane, n, s.id, s.tag, s.kind, s.of, s.life_ms, at, s.own_envelopes)
         state.tell(account_of(by), copies)
     state.effects.append(Answer(via, accepted))
 
 
-def _stamp(state: Shard, last: int, seen: int) -> int:
-    """Later than the stream's last stamp, and than what its sender had seen, within bounds."""
-    at = state.shard.now
-    if seen >= at:
-        at = min(seen + 1, at + state.shard.limits.ahead_ms)
-    return at if at > last else last + 1
-
-
 def answer_from_memory(state: Shard, by: int, sent: Sent) -> Said | None:
     """The answer to a retry, if it can be given without going through the log once more."""
-    stream = state.streams.get((by, sent.to))
+    stream = state.streams.rows.get((by, sent.to))
     if stream is None or sent.n > stream.lanes[sent.lane].last:
         return None
     return _answer_again(stream.lanes[sent.lane], sent)
+
+
+def _out_of_turn(numbers: Numbers, sent: Sent | Voided) -> Said:
+    """The first answer may have been lost: repeat it word for word. What is ahead of its turn is not taken."""
+    return _answer_again(numbers, sent) if sent.n <= numbers.last else OutOfOrder(numbers.last + 1)
 
 
 def _answer_again(numbers: Numbers, sent: Sent | Voided) -> Said:
@@ -123,28 +118,34 @@ def _answer_again(numbers: Numbers, sent: Sent | Voided) -> Said:
     return first if first.tag == sent.tag else IdReused(sent.id)
 
 
-def _check(state: Shard, account: Account | None, numbers: Numbers, by: int, sent: Sent) -> AnyRefusal | None:
+def _check(state: Shard, account: Account | None, by: int, sent: Sent) -> AnyRefusal | None:
     """Sealed for exactly the listed devices (a re-seal: for some of them), one of which has room."""
-    if sent.n != numbers.last + 1:
-        return OutOfOrder(numbers.last + 1)
     if account is None or account.closed:
         return UnknownRecipient(sent.to)
     listed, envelopes = account.listed, sent.envelopes
-    wanted = len(listed) - (by in listed) if sent.of is None else len(envelopes)
-    if sent.list_version != account.list_version or len(envelopes) != wanted:
+    count, others = len(envelopes), len(listed)
+    if count != others and sent.of is None and count != others - (by in listed):
         return _stale(account, by, sent)
-    has_room = False
+    if sent.list_version != account.list_version:
+        return _stale(account, by, sent)
+    limit, has_room = state.shard.limits.mailbox_entries, False
     for envelope in envelopes:
         device = envelope.device
         if listed.get(device) != envelope.registration or device == by:
             return _stale(account, by, sent)
-        has_room = has_room or not mailbox.is_full(state, state.mailboxes.there(device))
-    if wanted > 1 and len({envelope.device for envelope in envelopes}) < wanted:
+        box = state.mailboxes.rows[device]
+        assert box is not None
+        normal, high = box.lanes
+        if normal.waiting + high.waiting < limit:
+            has_room = True
+        if sent.life_ms or not box.due:
+            mailbox.look_at_clock(state, box, sent.life_ms)
+    if count > 1 and len({envelope.device for envelope in envelopes}) < count:
         return _stale(account, by, sent)  # One device named twice must not stand in for another.
     if has_room or (not envelopes and (sent.to == account_of(by) or (sent.of is not None and sent.own_envelopes))):
         return None  # Without envelopes: a note to oneself, or a re-seal that is only for a device of one's own.
     # An account without any device to deliver to is full in the same sense: later may do.
-    return MailboxFull(state.shard.limits.mailbox_entries)
+    return MailboxFull(limit)
 
 
 def _stale(account: Account, by: int, sent: Sent) -> StaleDevices:
@@ -156,37 +157,33 @@ def _stale(account: Account, by: int, sent: Sent) -> StaleDevices:
     return StaleDevices(account.list_version, missing, extra, rekeyed)
 
 
-def _take(numbers: Numbers, n: int, floor: int, ring_acks: int, accepted: Accepted) -> None:
-    """Move the watermark to `n`, and forget the answers that nobody can ask for any more."""
-    numbers.last = n
-    ring = numbers.ring
-    ring[n] = accepted
-    if floor > n:
-        floor = n  # Whatever a sender claims, it does wait for this one.
-    low = numbers.low
-    while low < floor or low <= n - ring_acks:
-        ring.pop(low, None)
-        low += 1
-    numbers.low = low
+def _forget(numbers: Numbers, floor: int, ring_acks: int) -> None:
+    """Let go of the answers that nobody can ask for any more."""
+    low, last = numbers.low, numbers.last
+    # Whatever a sender claims, it does wait for the newest one.
+    numbers.low = kept = max(low, min(floor, last), last - ring_acks + 1)
+    for n in range(low, kept):
+        del numbers.ring[n]
 
 
 def _file(state: Shard, by: int, at: int, sent: Sent) -> tuple[tuple[int, int], ...]:
     """One entry per device with room; a device without any fails alone."""
-    places: list[tuple[int, int]] = []
-    s = sent
+    s, envelopes = sent, sent.envelopes
+    places: tuple[tuple[int, int], ...] = ()
     # If it is sealed for one device only, that one has room: it was just checked.
-    crowded = len(s.envelopes) > 1
-    for envelope in s.envelopes:
+    crowded = len(envelopes) > 1
+    for envelope in envelopes:
         device = envelope.device
-        box = state.mailboxes.there(device)
+        box = state.mailboxes.rows[device]
+        assert box is not None
         if crowded and mailbox.is_full(state, box):
-            places.append((device, 0))
+            places += ((device, 0),)
             full = Receipted(by, s.to, s.lane, device, FAILED, Reason.MAILBOX_FULL, state.now, ((s.n, s.n),))
             state.tell(account_of(by), full)
-            continue
-        entry = Entry(by, s.to, s.n, s.id, s.tag, s.kind, s.of, at, s.life_ms, envelope.ciphertext)
-        places.append((device, mailbox.file(state, device, box, s.lane, entry)))
-    return tuple(places)
+        else:
+            entry = Entry(by, s.to, s.n, s.id, s.tag, s.kind, s.of, at, s.life_ms, envelope.ciphertext)
+            places += ((device, file(state, device, box, s.lane, entry)),)
+    return places
 
 
 # --- a number that was given up ---------------------------------------------------------------
@@ -200,19 +197,19 @@ def needs_voided(state: Shard, by: int, voided: Voided) -> list[Need]:
 
 def step_voided(state: Shard, by: int, via: int, voided: Voided) -> None:
     """Consume a number, unless its message was accepted after all: then say so."""
-    stream = state.streams[by, voided.to] or Stream()
+    stream = state.streams.rows[by, voided.to] or Stream()
     numbers = stream.lanes[voided.lane]
-    account = state.accounts[voided.to]
+    account = state.accounts.rows[voided.to]
     said: Said
-    if voided.n <= numbers.last:
-        said = _answer_again(numbers, voided)
-    elif voided.n > numbers.last + 1:
-        said = OutOfOrder(numbers.last + 1)
+    if voided.n != numbers.last + 1:
+        said = _out_of_turn(numbers, voided)
     elif account is None:
         said = UnknownRecipient(voided.to)
     else:
         said = Accepted(voided.id, VOID, state.now, 0)
-        _take(numbers, voided.n, voided.floor, state.shard.limits.ring_acks, said)
+        numbers.last = voided.n
+        numbers.ring[voided.n] = said
+        _forget(numbers, voided.floor, state.shard.limits.ring_acks)
         state.streams.put((by, voided.to), stream, state.offset)
     state.effects.append(Answer(via, said))
 
@@ -233,7 +230,7 @@ def needs_copied(state: Shard, _by: int, copied: Copied) -> list[Need]:
 
 def step_copied(state: Shard, _by: int, _via: int, copied: Copied) -> None:
     """File the copies, and tell the sending device of each own device that has none."""
-    account = state.accounts[account_of(copied.by)]
+    account = state.accounts.rows[account_of(copied.by)]
     if account is None:
         return
     sealed: dict[int, Envelope] = {envelope.device: envelope for envelope in copied.envelopes}
@@ -254,7 +251,7 @@ def step_copied(state: Shard, _by: int, _via: int, copied: Copied) -> None:
             continue
         c = copied
         entry = Entry(c.by, c.to, c.n, c.id, c.tag, c.kind, c.of, c.at, c.life_ms, envelope.ciphertext)
-        places.append((device, mailbox.file(state, device, box, copied.lane, entry)))
+        places.append((device, file(state, device, box, copied.lane, entry)))
     c = copied
     state.notes.append(Placed(c.at, c.by, c.to, c.lane, c.n, c.id, c.of, True, False, tuple(places)))
     state.noted.add(c.by)
@@ -269,5 +266,5 @@ def _note_uncopied(state: Shard, copied: Copied, account: Account, device: int, 
 
 def _needs_stream(state: Shard, by: int, to: int, missing: list[Need]) -> None:
     missing_row(state.accounts, Kept.ACCOUNT, to, missing)
-    if (by, to) not in state.streams:
+    if (by, to) not in state.streams.rows:
         missing.append(RowKey(Kept.STREAM, by, to))

@@ -10,8 +10,8 @@ is here, or known to be absent (None); any other is a KeyError.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -65,31 +65,46 @@ class BadRow(ValueError):
     """Bytes that are no row of the kind they were stored as."""
 
 
-class Table(dict[K, R | None], Generic[K, R]):
+class Table(MutableMapping[K, R | None]):
     """Rows of one kind. None stands for a row that is known not to exist."""
 
-    __slots__ = ("changed", "decode")
+    __slots__ = ("changed", "decode", "rows")
 
     def __init__(self, row: type[R]) -> None:
-        super().__init__()
         self.decode = msgspec.msgpack.Decoder(row).decode
+        self.rows: dict[K, R | None] = {}
+        """The table itself, as a plain dict: the steps of every message look here, which is twice as fast."""
         self.changed: dict[K, int] = {}
         """Key → offset of the last record that changed the row."""
 
     def put(self, key: K, row: R | None, offset: int) -> None:
-        """A row that is new, or no more."""
-        self[key] = row
-        self.changed[key] = offset
-
-    def touch(self, key: K, offset: int) -> None:
-        """The row that is here has changed."""
+        """A row that is new, or changed, or no more."""
+        self.rows[key] = row
         self.changed[key] = offset
 
     def there(self, key: K) -> R:
         """The row under `key`, which must exist: asking for another is our mistake."""
-        row = self[key]
+        row = self.rows[key]
         assert row is not None, key
         return row
+
+    def __getitem__(self, key: K) -> R | None:
+        return self.rows[key]
+
+    def __setitem__(self, key: K, row: R | None) -> None:
+        self.rows[key] = row
+
+    def __delitem__(self, key: K) -> None:
+        del self.rows[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.rows
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
 
 
 class State:
@@ -238,7 +253,7 @@ def _decoded(decode: Callable[[bytes], T], key: object, data: bytes | None) -> T
 
 def missing_row(table: Table[int, R], kind: Kept, number: int, missing: list[Need]) -> bool:
     """Whether a row is not in memory; if so, it is noted as missing."""
-    if number in table:
+    if number in table.rows:
         return False
     missing.append(RowKey(kind, number))
     return True

@@ -5,6 +5,10 @@
 Every record has a pair of functions. `needs` tells which rows are missing from memory; it is asked
 until it names none, and only then may `step` run: check first, without a write, then apply,
 without a raise. What follows from a record is left in `state.derived` and folded right after it.
+
+The few that make up a message's life are spared the question (`LOOKS_FIRST`): their steps look at
+every row before they change the first one, so they may be tried. A KeyError means that a row is
+not in memory and that nothing has happened yet: then `needs` is asked, and the step begins anew.
 """
 
 from __future__ import annotations
@@ -85,3 +89,6 @@ FOLDS: dict[int, Fold] = {
     }
 }
 """Fold version → what each record needs and does. A shard folds as its `FoldRaised` records say."""
+
+LOOKS_FIRST: frozenset[type[AnyBody]] = frozenset({records.Sent, records.ChangesAcked})
+"""Records whose steps may be tried without asking for their needs."""

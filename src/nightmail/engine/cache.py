@@ -36,7 +36,7 @@ def freshen(state: State) -> None:
     """Move every changed row to the back of its table."""
     for table in state.tables():
         for key in table.changed:
-            table[key] = table.pop(key)
+            table.rows[key] = table.rows.pop(key)
 
 
 def forget_entries(state: State, saved: Iterable[tuple[int, int]]) -> None:
@@ -51,7 +51,7 @@ def forget_entries(state: State, saved: Iterable[tuple[int, int]]) -> None:
 
 def _oldest_unchanged(table: Table[Any, Any], wanted: int) -> list[Any]:
     idle: list[Any] = []
-    for key in table:
+    for key in table.rows:
         if len(idle) >= wanted:
             break
         if key not in table.changed:

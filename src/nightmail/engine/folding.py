@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, repeat
 from typing import cast
 
 from msgspec import Struct
 
 from nightmail.core.deadletters import bury
 from nightmail.core.state import SHARD, State
-from nightmail.core.step import FOLDS, FoldTooNew
+from nightmail.core.step import FOLDS, LOOKS_FIRST, FoldTooNew
 from nightmail.model.effects import Answer, Effect, Forward
 from nightmail.model.ids import SERVER
 from nightmail.model.records import AnyBody, BadRecord, Record, decode_record
@@ -183,30 +184,38 @@ class Folding:
 
     def _fold(self, batch: Durable) -> bool:
         """Fold what is left of a batch. False: waiting for rows, or the state must be rebuilt."""
-        state, shard, records = self.state, self.state.shard, batch.records
+        state, shard, first = self.state, self.state.shard, batch.first
+        records = batch.records if batch.records is not None else repeat(None, len(batch.data))
         if batch.at > shard.now:
             shard.now = batch.at
         # The checkpoint may have the first of them already.
-        start = max(self._index, 0 if self._nth else state.offset - batch.first + 1)
-        for index in range(start, len(batch.data)):
-            offset = batch.first + index
+        start = max(self._index, 0 if self._nth else state.offset - first + 1)
+        for offset, record in enumerate(islice(records, start, None), first + start):
             try:
-                record = records[index] if records is not None else decode_record(batch.data[index])
-                by, body = record.by, record.body
+                if record is None:
+                    record = decode_record(batch.data[offset - first])
+                body = record.body
                 needs, step = FOLDS[shard.fold][type(body)]
-                if self._careful or needs(state, by, body):
-                    done = self._fold_one(offset, record, batch.data[index])
+                if self._careful or (type(body) not in LOOKS_FIRST and needs(state, record.by, body)):
+                    done = self._fold_one(offset, record, batch.data[offset - first])
                 else:
                     state.offset = offset
-                    step(state, by, record.via, body)
-                    if not state.derived and not state.forwards:
-                        continue
-                    done = self._follow(offset, batch.data[index])
+                    try:
+                        step(state, record.by, record.via, body)
+                    except KeyError:
+                        state.offset = offset - 1
+                        if not needs(state, record.by, body):
+                            raise
+                        done = self._fold_one(offset, record, batch.data[offset - first])
+                    else:
+                        if not state.derived and not state.forwards:
+                            continue
+                        done = self._follow(offset, batch.data[offset - first])
             except FoldTooNew as error:
                 self.stopped = error
                 return False
             except BadRecord as error:
-                bury(state, offset, batch.data[index], str(error))
+                bury(state, offset, batch.data[offset - first], str(error))
                 state.offset = offset
                 self._on_poison(offset, error)
             except Exception as error:  # noqa: BLE001  # whatever a mistake of ours may raise
@@ -216,7 +225,7 @@ class Folding:
                 return False
             else:
                 if not done:
-                    self._index, self._careful = index, True
+                    self._index, self._careful = offset - first, True
                     return False
         return True
 
