@@ -32,7 +32,7 @@ T = TypeVar("T")
 WAIT_S = 30
 """No test waits this long unless something hangs."""
 
-SMALL = {"data.segment_bytes": 4 << 20, "server.port": 0, "gateway.stop_ms": 1, "log.level": "error"}
+SMALL: dict[str, Any] = {"data.segment_bytes": 4 << 20, "server.port": 0, "gateway.stop_ms": 1, "log.level": "error"}
 
 
 class Person(NamedTuple):
@@ -125,7 +125,7 @@ class Town(Asker):
         async def do() -> Said:
             answer: asyncio.Future[Said] = self.loop.create_future()
             line = self.node.desk.open_line(lambda _, said: answer.set_result(said))
-            self.node.desk.submit(Record(by, line << REF_BITS | 1, body))
+            self.node.desk.submit([Record(by, line << REF_BITS | 1, body)])
             self.node.heart.loop.flush()
             try:
                 return await answer
@@ -137,10 +137,20 @@ class Town(Asker):
 
 def message(by: Person, to: Person, n: int = 1) -> Sent:
     return Sent(
-        to=to.account, lane=Lane.NORMAL, n=n, floor=1, seen=0, id=f"{by.device:x}:1700000000000:{n:05d}:x",
-        tag=bytes(16), kind=Kind.TEXT, of=None, life_ms=0, list_version=1, envelopes=(Envelope(to.device, 7, b"sealed"),),
+        to=to.account,
+        lane=Lane.NORMAL,
+        n=n,
+        floor=1,
+        seen=0,
+        id=f"{by.device:x}:1700000000000:{n:05d}:x",
+        tag=bytes(16),
+        kind=Kind.TEXT,
+        of=None,
+        life_ms=0,
+        list_version=1,
+        envelopes=(Envelope(to.device, 7, b"sealed"),),
         own_envelopes=(),
-    )  # fmt: skip
+    )
 
 
 @contextmanager

@@ -52,7 +52,7 @@ class Asking:
             ref = ref % REF_MAX + 1
         self._ref = ref
         future = self._waiting[ref] = asyncio.get_running_loop().create_future()
-        self._desk.submit(Record(by, self._line << REF_BITS | ref, body))
+        self._desk.submit([Record(by, self._line << REF_BITS | ref, body)])
         self._soon()
         try:
             said = await self._wait(future)

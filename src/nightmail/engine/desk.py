@@ -62,9 +62,9 @@ class LoopDesk:
     def close_line(self, line: int) -> None:
         self._lines.pop(line, None)
 
-    def submit(self, record: Record) -> None:
+    def submit(self, records: Sequence[Record]) -> None:
         assert self._loop is not None
-        self._loop.submit(record)
+        self._loop.submit_all(records)
 
     # --- looking ------------------------------------------------------------------------------
 

@@ -163,6 +163,21 @@ class Loop:
         else:
             self._waiting.append((record, data if data is not None else encode_record(record)))
 
+    def submit_all(self, records: Sequence[Record]) -> None:
+        """Take what came in one frame."""
+        if self._overloaded or self._log.tight or not self.ready:
+            for record in records:
+                self.submit(record)
+            return
+        state, wait = self._folding.state, self._waiting.append
+        for record in records:
+            body = record.body
+            if type(body) is Sent and (known := answer_from_memory(state, record.by, body)):
+                self._watcher.on_repeated()
+                self._say(record, known)
+            else:
+                wait((record, encode_record(record)))
+
     def flush(self) -> None:
         """Send what was submitted on its way, unless a batch is on its way already."""
         if self._appending is not None or not self._waiting:

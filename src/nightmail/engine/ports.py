@@ -227,8 +227,8 @@ class Desk(Protocol):
 
     def close_line(self, line: int) -> None: ...
 
-    def submit(self, record: Record) -> None:
-        """Take a record whose form and rights were checked."""
+    def submit(self, records: Sequence[Record]) -> None:
+        """Take records whose form and rights were checked."""
         ...
 
     def offer(

@@ -152,9 +152,7 @@ class Gateway:
 
     def submit(self, records: Sequence[Record]) -> None:
         self.counters.submitted += len(records)
-        submit = self.desk.submit
-        for record in records:
-            submit(record)
+        self.desk.submit(records)
         self._soon()
 
     def ready(self, session: Session) -> None:

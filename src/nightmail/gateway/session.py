@@ -153,8 +153,10 @@ class Session:
         if self.stage is LIVE:
             if records:
                 gateway.submit(records)
-            self._see_acks(records, now)
-            gateway.ready(self)
+                if len(records) > sends:
+                    self._see_acks(records, now)
+            if self.out and not self.queued:
+                gateway.ready(self)
 
     def _hold_back(self, records: list[Record], now: int) -> list[Record]:
         """The device sends faster than it may: take what still fits, refuse the rest."""
@@ -179,6 +181,8 @@ class Session:
                     self._gateway.is_back(self, now)
             elif type(body) is ChangesAcked:
                 pump.acked(CHANGES, body.upto, now)
+        if pump.wants and not self.queued:
+            self._gateway.ready(self)
 
     def _refuse(self, ref: int, refusal: Malformed) -> None:
         self._gateway.counters.malformed += 1
