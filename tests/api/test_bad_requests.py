@@ -21,6 +21,11 @@ def is_problem(reply: Reply, status: int, code: str) -> bool:
     return reply.headers["Content-Type"] == "application/problem+json"
 
 
+def test_a_connection_takes_one_request(town: Town) -> None:
+    assert town.get("/healthz").headers["Connection"] == "close"
+    assert raw(town, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 3).count(b"HTTP/1.1 ") == 1
+
+
 def test_a_path_that_is_not_there_and_a_method_that_is_not_meant(town: Town) -> None:
     assert is_problem(town.get("/v2/nothing"), 404, "not_found")
     wrong = town.ask("POST", "/healthz")

@@ -30,9 +30,7 @@ def test_ids_are_hex_in_problems_too() -> None:
 def test_every_problem_can_be_looked_up() -> None:
     text = (DOCS / "operating.md").read_text()
     _, _, section = text.partition("\n## Errors\n")
-    rows = [
-        tuple(cell.strip(" `") for cell in line.strip("|").split("|")[:2])
-        for line in section.partition("\n## ")[0].splitlines()
-        if line.startswith("| `")
-    ]
-    assert dict(rows) == {code: str(status) for code, status in STATUS_OF_CODE.items()}
+    lines = [line.split("|") for line in section.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    assert {cells[1].strip(" `"): cells[2].strip() for cells in lines} == {
+        code: str(status) for code, status in STATUS_OF_CODE.items()
+    }

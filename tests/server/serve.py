@@ -16,7 +16,7 @@ from tests.server.rig import SMALL
 
 def main() -> None:
     folder, *settings = sys.argv[1:]
-    flags: dict[str, object] = SMALL | {"data.folder": folder} | dict(each.split("=", 1) for each in settings)
+    flags = SMALL | {"data.folder": folder} | dict(each.split("=", 1) for each in settings)
     sys.exit(run(load(flags=flags).config, lambda node: print(node.port, flush=True)))
 
 

@@ -23,9 +23,7 @@ async def read_json(request: Request, kind: type[T], limits: HttpLimits) -> T:
         async with asyncio.timeout(limits.request_ms / 1000):
             data = await _read(request, limits.request_bytes)
     except TimeoutError:
-        late = problem("too_slow", f"the body did not arrive within {limits.request_ms} ms")
-        late.headers["Connection"] = "close"
-        raise late from None
+        raise problem("too_slow", f"the body did not arrive within {limits.request_ms} ms") from None
     except ClientDisconnect:
         raise malformed("the body ends too early") from None
     try:
@@ -36,8 +34,6 @@ async def read_json(request: Request, kind: type[T], limits: HttpLimits) -> T:
 
 async def _read(request: Request, most: int) -> bytes:
     too_large = problem("too_large", f"a body has at most {most} bytes", fields={"limit": most})
-    # What is left of it would be taken for the next request.
-    too_large.headers["Connection"] = "close"
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > most:
         raise too_large

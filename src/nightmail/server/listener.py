@@ -22,7 +22,6 @@ from uvicorn.server import ServerState
 from .config import ServerSettings
 
 BACKLOG = 4_096
-KEEP_ALIVE_S = 30
 
 
 class CannotListen(Exception):
@@ -47,7 +46,6 @@ class Listener:
             server_header=False,
             proxy_headers=bool(settings.trusted_proxies),
             forwarded_allow_ips=settings.trusted_proxies,
-            timeout_keep_alive=KEEP_ALIVE_S,
         )
 
     async def start(self) -> None:
@@ -86,8 +84,11 @@ class Listener:
         return self._state.total_requests
 
     def refresh(self) -> None:
-        """Once a second: the date in every response."""
-        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+        """Once a second: the date in every response.
+
+        One request per connection: the door bounds the head of the first, and nobody would that of a second.
+        """
+        self._state.default_headers = [(b"date", formatdate(usegmt=True).encode()), (b"connection", b"close")]
 
     def close(self) -> None:
         """Let nobody in any more; requests that are being answered are answered."""

@@ -18,6 +18,7 @@ import hashlib
 import os
 import random
 import socket
+import time
 from collections.abc import Callable
 from importlib.metadata import version
 
@@ -42,6 +43,7 @@ SLOW_TICKS = 50
 
 
 DEPTH_TICKS = 1_500
+"""Likewise, for half a minute."""
 
 
 class Fell(Exception):
@@ -186,10 +188,9 @@ class Node:
         now = loop.time()
         late_ms = max(0.0, (now - self._tick_at) * 1000)
         self.figures.lag.add(late_ms)
-        self.figures.lag_ms = int(late_ms)
         self._tick_at = now + TICK_S
         self._ticking = loop.call_later(TICK_S, self._guard, self._tick)
-        self.gateway.press(self.figures.lag_ms, self.figures.commit_ms)
+        self.gateway.press(int(late_ms), self.figures.take_slowest_ms(time.monotonic_ns()))
         self.tally.look(self.heart.loop.state, pace())
         self.heart.loop.tick()
         self.tally.skip(self.heart.loop.state)

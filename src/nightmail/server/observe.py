@@ -62,10 +62,10 @@ class Figures:
     def __init__(self) -> None:
         self.commits = Histogram(COMMIT_MS)
         self.lag = Histogram(LAG_MS)
-        self.commit_ms = 0
-        """The newest commit."""
-        self.lag_ms = 0
-        """The newest turn."""
+        self.slowest_ms = 0
+        """The slowest commit since somebody looked."""
+        self.begun_ns = 0
+        """When the commit that is under way began; 0: none is."""
         self.records = 0
         self.failed_commits = 0
         self.checkpoints = 0
@@ -79,6 +79,12 @@ class Figures:
         self.repeated = 0
         self.troubles = 0
 
+    def take_slowest_ms(self, now_ns: int) -> int:
+        """The slowest commit since the last call, counting the one that is under way."""
+        slowest, self.slowest_ms = self.slowest_ms, 0
+        under_way = (now_ns - self.begun_ns) // 1_000_000 if self.begun_ns else 0
+        return max(slowest, under_way)
+
 
 class WatchedLog(FileLog):
     """The log itself, with a look at the clock before and after each batch."""
@@ -87,12 +93,14 @@ class WatchedLog(FileLog):
     pace_ns: Callable[[], int]
 
     def append(self, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
-        begun, figures = self.pace_ns(), self.figures
+        figures = self.figures
+        figures.begun_ns = begun = self.pace_ns()
 
         def appended(first: int | None) -> None:
             took_ms = (self.pace_ns() - begun) / 1e6
+            figures.begun_ns = 0
             figures.commits.add(took_ms)
-            figures.commit_ms = int(took_ms)
+            figures.slowest_ms = max(figures.slowest_ms, int(took_ms))
             if first is None:
                 figures.failed_commits += 1
                 log.error("a batch could not be written; it was answered: unavailable", extra={"records": len(records)})
@@ -146,8 +154,9 @@ def set_up_logging(settings: LogSettings) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.level.upper())
-    # Requests are counted, not logged: a path may name people.
+    # Requests are counted, not logged: a path may name people. Nor is what strangers get wrong.
     logging.getLogger("uvicorn.access").disabled = True
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
 
 class JsonLines(logging.Formatter):

@@ -67,6 +67,7 @@ class Setting(Struct, frozen=True):
     def allowed(self) -> str:
         """What may be written, in words."""
         low, high = self.bounds
+        span = f"of {low:,} or more" if high == NUMBER_MAX else f"from {low:,} to {high:,}"
         match self.kind:
             case _ if self.choices:
                 return "one of " + ", ".join(self.choices)
@@ -75,9 +76,9 @@ class Setting(Struct, frozen=True):
             case kind if kind is str:
                 return "text"
             case kind if kind is tuple:
-                return f"whole numbers from {low:,} to {high:,}, with commas between"
+                return f"whole numbers {span}, with commas between"
             case _:
-                return f"a whole number from {low:,} to {high:,}"
+                return f"a whole number {span}"
 
     def read(self, text: str, origin: str) -> Value:
         """A value as it stands in the environment or on the command line."""

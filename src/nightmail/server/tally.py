@@ -4,7 +4,8 @@ Knows:   how far it has read; a bounded number of entries that it waits to see a
 Touches: the state's notes and mailboxes, to read them, between two records.
 Never:   keeps a line, or looks at more than a tick has brought.
 
-Counted per line, not per message, some 50 times a second: measured at about 0.1 µs for a message.
+Counted some 50 times a second, line by line. Measured: 0.25 µs (warm) to 0.7 µs (cold,
+busy machine) for a message that is filed once and acknowledged alone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ FOLLOWED = 256
 
 
 class Tally:
-    """Call `look` before anything that may take a checkpoint or rebuild, and `skip` after it: that changes the lines."""
+    """Call `look` before anything that may take a checkpoint, and `skip` after it: that clears the lines."""
 
     def __init__(self, is_online: Callable[[int], bool]) -> None:
         self._is_online = is_online
@@ -61,26 +62,29 @@ class Tally:
         self.depth = max(self._depths)
 
     def _count(self, fresh: list[Note]) -> None:
+        accepted = filed = full = delivered = 0
         for note in fresh:
-            kind = type(note)
-            if kind is Placed:
-                assert isinstance(note, Placed)
+            if type(note) is Placed:
                 if not note.copy:
-                    self.accepted += 1
-                    self.blocked += note.blocked
-                for _, seq in note.places:
-                    if seq:
-                        self.filed += 1
+                    accepted += 1
+                    if note.blocked:
+                        self.blocked += 1
+                for place in note.places:
+                    if place[1]:
+                        filed += 1
                     else:
-                        self.failed[Reason.MAILBOX_FULL] += 1
-            elif kind is Taken:
-                assert isinstance(note, Taken)
-                unreadable = len(note.unreadable)
-                self.delivered += note.high - note.low + 1 - unreadable
-                self.failed[Reason.UNDECRYPTABLE] += unreadable
-            elif kind is Dropped:
-                assert isinstance(note, Dropped)
+                        full += 1
+            elif type(note) is Taken:
+                delivered += note.high - note.low + 1
+                if note.unreadable:
+                    delivered -= len(note.unreadable)
+                    self.failed[Reason.UNDECRYPTABLE] += len(note.unreadable)
+            elif type(note) is Dropped:
                 self.failed[note.reason] += 1
+        self.accepted += accepted
+        self.filed += filed
+        self.delivered += delivered
+        self.failed[Reason.MAILBOX_FULL] += full
 
     def _sample(self, state: State, fresh: list[Note], now: int) -> None:
         """Follow the newest message to its first device, if that one is connected."""

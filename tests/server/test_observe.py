@@ -1,0 +1,68 @@
+"""Log lines: whole, in one form, and without what must not be in them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from nightmail.server.observe import COMMIT_MS, Figures, Histogram, JsonLines, LogWatcher, TextLines
+from tests.server.rig import message, serving
+
+
+def a_line(**extra: object) -> logging.LogRecord:
+    record = logging.makeLogRecord(
+        {"name": "nightmail", "levelname": "INFO", "msg": "said %s", "args": ("so",), **extra}
+    )
+    record.created = 0.5
+    return record
+
+
+def test_a_line_is_one_json_object() -> None:
+    assert json.loads(JsonLines().format(a_line(why="because\nof this"))) == {
+        "at": "1970-01-01T00:00:00.500+00:00",
+        "level": "info",
+        "where": "nightmail",
+        "message": "said so",
+        "why": "because\nof this",
+    }
+    assert "\n" not in JsonLines().format(a_line(why="because\nof this"))
+
+
+def test_a_line_for_people_has_its_fields_behind_it() -> None:
+    assert TextLines().format(a_line(rows=3)) == "1970-01-01T00:00:00.500+00:00 info     said so  rows=3"
+
+
+def test_a_poisoned_record_is_told_without_what_it_says(caplog: pytest.LogCaptureFixture) -> None:
+    figures = Figures()
+    LogWatcher(figures, lambda: 0).on_poison(7, ValueError("what the record says"))
+    assert figures.poisoned == 1
+    assert "what the record says" not in JsonLines().format(caplog.records[0])
+    assert (caplog.records[0].levelname, vars(caplog.records[0])["offset"]) == ("CRITICAL", 7)
+
+
+def test_no_line_of_a_whole_life_has_a_token_a_name_or_content(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with serving(tmp_path) as town:
+        operator = town.operator.rpartition(".")[2]
+        ada, bob = town.register("ada-the-first"), town.register("bob-the-second")
+        town.say(ada.device, message(ada, bob))
+        town.get(f"/v1/trace/{message(ada, bob).id}", town.operator)
+        town.get("/v1/accounts/bob-the-second", ada)
+        town.get("/v1/devices", "Bearer 1.wrongwrong")
+    lines = "\n".join(JsonLines().format(record) for record in caplog.records)
+    assert "serving" in lines
+    for secret in (operator, ada.token.decode(), ada.bearer, "sealed", "ada-the-first", "bob-the-second", "wrongwrong"):
+        assert secret not in lines
+
+
+def test_a_histogram_counts_up_to_each_bound() -> None:
+    found = Histogram(COMMIT_MS)
+    for value in (0.5, 1, 1.5, 10_000):
+        found.add(value)
+    buckets = dict(found.buckets())
+    assert (buckets["0.001"], buckets["0.002"], buckets["5.0"], buckets["+Inf"]) == (2, 3, 3, 4)
