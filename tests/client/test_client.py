@@ -24,16 +24,15 @@ async def until(client: Client, kind: type) -> object:
 
 def test_ten_lines_suffice_to_send_and_receive(tmp_path: Path) -> None:
     async def story() -> None:
-        async with harbour() as place:
-            async with place.client(tmp_path, "alice") as alice, place.client(tmp_path, "bob") as bob:
-                receipt = await alice.send("bob", b"hello")
-                message = await anext(bob.messages())
-                assert message.body == b"hello"
-                await receipt.delivered()
-                assert await bob.read(message.peer) == 1
-                await receipt.read()
-                assert receipt.state is Tick.READ
-                assert [m.state for m in alice.history("bob")] == [Tick.READ]
+        async with harbour() as place, place.client(tmp_path, "alice") as alice, place.client(tmp_path, "bob") as bob:
+            receipt = await alice.send("bob", b"hello")
+            message = await anext(bob.messages())
+            assert message.body == b"hello"
+            await receipt.delivered()
+            assert await bob.read(message.peer) == 1
+            await receipt.read()
+            assert receipt.state is Tick.READ
+            assert [m.state for m in alice.history("bob")] == [Tick.READ]
 
     asyncio.run(story())
 
@@ -55,17 +54,17 @@ def test_what_is_written_offline_is_kept_and_sent_by_the_next_process(tmp_path: 
 
 def test_a_dropped_connection_comes_back_by_itself_and_nothing_is_lost_or_shown_twice(tmp_path: Path) -> None:
     async def story() -> None:
-        async with harbour() as place:
-            async with place.client(tmp_path, "alice") as alice, place.client(tmp_path, "bob") as bob:
-                got: list[bytes] = []
-                bob.on(Message)(lambda message: got.append(message.body))
-                for n in range(20):
-                    receipt = await alice.send("bob", b"%d" % n)
-                    if n % 5 == 2:
-                        await receipt.sent()
-                        await place.drop()
-                await receipt.delivered()
-                assert got == [b"%d" % n for n in range(20)]
+        async with harbour() as place, place.client(tmp_path, "alice") as alice, place.client(tmp_path, "bob") as bob:
+            got: list[bytes] = []
+            bob.on(Message)(lambda message: got.append(message.body))
+            sent = [await alice.send("bob", b"0")]
+            for n in range(1, 20):
+                sent.append(await alice.send("bob", b"%d" % n))
+                if n % 5 == 2:
+                    await sent[-1].sent()
+                    await place.drop()
+            await sent[-1].delivered()
+            assert got == [b"%d" % n for n in range(20)]
 
     asyncio.run(story())
 

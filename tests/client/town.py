@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from functools import partial
 from random import Random
+from typing import TypeVar
 
 from nightmail.client.events import Event
 from nightmail.client.limits import ClientLimits
@@ -45,6 +46,8 @@ from nightmail.wire.items import (
     Welcome,
 )
 
+E = TypeVar("E")
+
 START = 1_700_000_000_000
 CREDIT = 20
 
@@ -55,7 +58,6 @@ class Town:
     def __init__(self, seed: int = 0) -> None:
         self.now = START
         self.chance = Random(seed)
-        self.sessions: dict[int, Session] = {}
         self.desk = LoopDesk(self.chance.randbytes, lambda: self.now)
         self.loop = Loop(MemoryLog(), MemoryRows(), lambda: self.now, self.desk.on_effects)
         self.desk.attend(self.loop, self)
@@ -77,13 +79,9 @@ class Town:
 
     def say(self, by: int, body: AnyBody) -> Said:
         self._ref += 1
-        self.desk.submit(Record(by, self._line << REF_BITS | self._ref, body))
+        self.loop.submit(Record(by, self._line << REF_BITS | self._ref, body))
         self.loop.flush()
         return self._answers[self._ref]
-
-    def pump(self) -> None:
-        for session in list(self.sessions.values()):
-            session.pump()
 
     # --- people ---------------------------------------------------------------------------------
 
@@ -154,7 +152,7 @@ class Session:
                     if wrong := self._form.check(self.device, item.body):
                         self.out.append(Answered(item.ref, wrong))
                     else:
-                        self.town.desk.submit(Record(self.device, via, item.body))
+                        self.town.loop.submit(Record(self.device, via, item.body))
                     if isinstance(item.body, Acked):
                         self._acked[item.body.lane] = max(self._acked[item.body.lane], item.body.upto)
                 case Look():
@@ -178,7 +176,7 @@ class Session:
         self.town.desk.changes(self.device, self._changes, 10, self._tell)
         if not self._drained:
             self._drained = True
-            self.out.append(Drained(*self._next, self._changes))
+            self.out.append(Drained(self._next[0], self._next[1], self._changes))
 
     def _offer(self, lane: Lane, found: Sequence[Offered], more: bool) -> None:
         for run in found:
@@ -194,6 +192,18 @@ class Session:
             copies = tuple(Change(c.key, c.seq, c.at, c.reason, list(c.numbers)) for c in changes)
             self.out.append(Receipts(copies))
             self._changes = changes[-1].seq
+
+    def repeat(self) -> None:
+        """Offer the oldest unacknowledged entry of each lane once more."""
+        for lane in Lane:
+            if self._next[lane] > self._acked[lane]:
+                self.town.desk.offer(self.device, lane, self._acked[lane], 1, 1, partial(self._again, lane))
+
+    def _again(self, lane: Lane, found: Sequence[Offered], more: bool) -> None:
+        for run in found:
+            # What it has acknowledged in the log is no longer there to repeat.
+            if not isinstance(run, Gap) and run[0] <= self._next[lane]:
+                self.out.append(Entries(lane, run[0], run[1]))
 
     def frames(self) -> list[bytes]:
         self.pump()
@@ -214,7 +224,7 @@ class Device:
         self.session: Session | None = None
         self.up: deque[bytes] = deque()
         self.down: deque[bytes] = deque()
-        self._hello = False
+        self.plugged = False
         self.machine = self._new_machine()
 
     def _new_machine(self) -> Machine:
@@ -223,39 +233,30 @@ class Device:
     # --- what a test does -----------------------------------------------------------------------
 
     def connect(self) -> None:
-        assert not self._hello
-        self._hello = True
+        assert not self.plugged
+        self.plugged = True
         self.machine.connected(self.town.now)
         self.look()
 
     def cut(self) -> None:
-        """Both directions are lost."""
-        self.up.clear()
-        self.down.clear()
-        self._hello = False
-        if self.session:
-            self.session.close()
-            self.town.sessions.pop(self.me.device, None)
-            self.session = None
+        """Both directions are lost, and the machine notices."""
+        self._unplug()
         self.machine.lost(self.town.now)
         self.look()
 
     def crash(self) -> None:
         """The power goes off: what was not committed is gone, and so is everything in memory."""
+        self._unplug()
         self.store.crash()
-        self.cut_silently()
         self.machine = self._new_machine()
 
-    def cut_silently(self) -> None:
-        machine, self.machine = self.machine, self._new_machine()
+    def _unplug(self) -> None:
         self.up.clear()
         self.down.clear()
-        self._hello = False
+        self.plugged = False
         if self.session:
             self.session.close()
-            self.town.sessions.pop(self.me.device, None)
             self.session = None
-        del machine
 
     def send(self, to: Device | str, body: bytes = b"hello", lane: Lane = Lane.NORMAL) -> Message:
         account = account_id(to) if isinstance(to, str) else to.me.account
@@ -272,40 +273,45 @@ class Device:
     def look(self) -> None:
         self.up.extend(self.machine.frames())
         self.events += self.machine.events()
-        if self.machine.hangup and self._hello:
+        if self.machine.hangup and self.plugged:
             self.cut()
 
     def exchange(self) -> bool:
         """Carry what there is, once in each direction; whether there was anything."""
-        moved = self.carry_up() | self.carry_down()
-        return moved
+        return self.carry_up() | self.carry_down()
 
-    def carry_up(self) -> bool:
+    def carry_up(self, limit: int = 1_000) -> bool:
         moved = bool(self.up)
-        while self.up:
+        while self.up and limit:
+            limit -= 1
             frame = self.up.popleft()
             if self.session is None:
-                self.session = self.town.sessions[self.me.device] = Session(self.town, decode_hello(frame))
+                self.session = Session(self.town, decode_hello(frame))
             else:
                 self.session.take(frame)
         return moved
 
-    def carry_down(self) -> bool:
+    def carry_down(self, limit: int = 1_000) -> bool:
         if self.session:
             self.down.extend(self.session.frames())
         moved = bool(self.down)
-        while self.down:
+        while self.down and limit:
+            limit -= 1
             self.machine.receive(self.down.popleft(), self.town.now)
             self.look()
         return moved
 
     # --- what it knows --------------------------------------------------------------------------
 
-    def told(self, kind: type) -> list[Event]:
+    def told(self, kind: type[E]) -> list[E]:
         return [event for event in self.events if isinstance(event, kind)]
 
     def texts(self, peer: Device) -> list[bytes]:
         return [message.body for message in self.store.history(peer.me.account, 10_000)]
+
+    def seen(self) -> list[bytes]:
+        """What the app was told of, in the order it was told."""
+        return [message.body for message in self.told(Message)]
 
     def state(self, message: Message) -> str:
         found = self.store.message(message.id)

@@ -32,6 +32,8 @@ class Hub:
         """The server has said Welcome, and has not gone since."""
         self.window = limits.window
         self.body_bytes = FormLimits().body_bytes
+        self.frame_bytes = limits.frame_bytes
+        """The largest frame that the server reads."""
         self.items: list[FromDevice] = []
         self.events: list[Event] = []
         self._answers: dict[int, OnAnswer] = {}

@@ -74,7 +74,6 @@ class Machine:
         self._timed = (self._outbox, self._acks, self._reads)
         self._greeted = False
         self._first: bytes | None = None
-        self._frame_bytes = self.limits.frame_bytes
         self._heartbeat_ms = 0
         self._patience: int | None = None
         """When to give the server up: no Welcome, or no Pong."""
@@ -151,6 +150,14 @@ class Machine:
         self._at(now)
         return self._outbox.give_up(message_id)
 
+    def forget_own_devices(self) -> None:
+        """Seal the next copies for whoever is on this account's list then. For whoever links a device.
+
+        The server tells a sender of an own device that it missed only if it sealed for some other: a sender
+        who believes to be alone must ask.
+        """
+        self._lists.forget(self._hub.identity.account)
+
     # --- time -----------------------------------------------------------------------------------
 
     def deadline(self) -> int | None:
@@ -184,7 +191,7 @@ class Machine:
         self.settle()
         frames = [] if self._first is None else [self._first]
         self._first = None
-        frames += pack(self._hub.items, self._frame_bytes)
+        frames += pack(self._hub.items, self._hub.frame_bytes)
         self._hub.items.clear()
         return frames
 
@@ -230,10 +237,11 @@ class Machine:
         self._hub.online, self._patience = True, None
         self._hub.window = min(self.limits.window, max(1, item.window))
         self._hub.body_bytes = item.body_bytes
-        self._frame_bytes = item.frame_bytes
+        self._hub.frame_bytes = item.frame_bytes
         self._heartbeat_ms = max(1_000, item.heartbeat_ms)
         self._ping_at = self._hub.now + self._heartbeat_ms
         self._hub.tell(Connected(item.node, item.at))
+        self.forget_own_devices()
         self._acks.connected()
         self._reads.connected()
         self._outbox.connected()

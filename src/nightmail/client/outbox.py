@@ -12,8 +12,7 @@ import re
 from msgspec.structs import replace
 
 from nightmail.model.answers import Accepted, Said, Settled
-from nightmail.model.ids import MessageId
-from nightmail.model.records import Envelope, Sent, Voided
+from nightmail.model.records import Sent, Voided
 from nightmail.model.refusals import (
     IdReused,
     NumberVoided,
@@ -24,22 +23,21 @@ from nightmail.model.refusals import (
     UnknownRecipient,
 )
 from nightmail.model.words import Kind, Lane
+from nightmail.wire.items import Ask
 
 from .errors import Misbehaved, TooLarge
 from .events import WaitingForNetwork
+from .framing import size_of
 from .hub import Hub
 from .lists import Lists
 from .messages import Message, conversation_id
 from .retries import delay_ms
-from .sealer import tag_of
+from .sealing import address, new_id, seal
 from .store import DeviceList, Numbered, Outgoing
 from .stream import Stream
 from .ticks import Ticks
 
-NONCE_BYTES = 16
-ID_CHANCE = 36**4
 _CAPITAL = re.compile(r"(?<!^)([A-Z])")
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 class Outbox:
@@ -47,7 +45,9 @@ class Outbox:
         self._hub, self._lists, self._ticks = hub, lists, ticks
         self._streams: dict[tuple[int, Lane], Stream] = {}
         for row in hub.store.outgoing():
-            self._stream(row.to, row.lane).put(row)
+            stream = self._stream(row.to, row.lane)
+            stream.put(row)
+            stream.pause(0)  # the schedule runs from the first moment on, connected or not
 
     # --- writing --------------------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ class Outbox:
         hub = self._hub
         if len(body) > hub.body_bytes:
             raise TooLarge(len(body), hub.body_bytes)
-        ident = self._new_id()
+        ident = new_id(hub)
         message = Message(id=ident, peer=to, by=hub.identity.device, own=True, body=body, kind=kind, life_ms=life_ms)
         hub.store.put_message(message)
         self._number(to, lane, ident, ident, body, 0)
@@ -64,7 +64,7 @@ class Outbox:
 
     def reseal(self, message: Message, device: int) -> None:
         """The same message once more, for one device: an ordinary send under an id and number of its own."""
-        self._number(message.peer, Lane.HIGH, self._new_id(), message.id, message.body, device)
+        self._number(message.peer, Lane.HIGH, new_id(self._hub), message.id, message.body, device)
 
     def give_up(self, message_id: str) -> bool:
         """Take a message back, if the server has not got it; False: it no longer waits."""
@@ -75,23 +75,11 @@ class Outbox:
                     return True
         return False
 
-    def _new_id(self) -> str:
-        hub = self._hub
-        chance, text = hub.chance.randrange(ID_CHANCE), ""
-        for _ in range(4):
-            chance, digit = divmod(chance, 36)
-            text += _DIGITS[digit]
-        return str(MessageId(hub.now, hub.store.next_sequence(), hub.identity.device, text))
-
     def _number(self, to: int, lane: Lane, ident: str, original: str, body: bytes, only: int) -> None:
         hub = self._hub
         store, me = hub.store, hub.identity
         n = store.last_number(to, lane) + 1
-        nonce = hub.chance.randbytes(NONCE_BYTES)
-        tag = tag_of(nonce, body, conversation_id(me.account, to))
-        row = Outgoing(
-            to=to, lane=lane, n=n, id=ident, original=original, only=only, nonce=nonce, tag=tag, composed_at=hub.now
-        )
+        row = address(hub, to, lane, n, ident, original, body, only)
         store.put_last_number(to, lane, n)
         store.put_outgoing(row)
         store.put_numbered(Numbered(me.device, to, lane, n, original))
@@ -181,8 +169,14 @@ class Outbox:
                 self._fail(row, "device_removed")
                 row = self._void_row(stream, row, "device_removed")
             else:
-                self._say(stream, row.n, self._seal(stream, row, to, own))
-                return True
+                row, sent = seal(self._hub, row, stream.floor, to, own)
+                if stream.rows[row.n] is not row:
+                    self._put(stream, row)
+                if size_of(Ask(0, sent)) <= self._hub.frame_bytes:
+                    self._say(stream, row.n, sent)
+                    return True
+                self._fail(row, "too_large")
+                row = self._void_row(stream, row, "too_large")
         self._say(stream, row.n, Voided(row.to, row.lane, row.n, stream.floor, row.id))
         return True
 
@@ -194,31 +188,6 @@ class Outbox:
         if (known := self._lists.of(account)) is None:
             self._lists.want(account, stream, lambda: self._pump(stream))
         return known
-
-    def _seal(self, stream: Stream, row: Outgoing, to: DeviceList, own: DeviceList) -> Sent:
-        hub = self._hub
-        me = hub.identity
-        message = hub.store.message(row.original)
-        assert message is not None, row.original
-
-        def seal(devices: dict[int, int]) -> tuple[Envelope, ...]:
-            return tuple(
-                Envelope(device, registration, hub.sealer.seal(message.body, row.nonce, device, registration))
-                for device, registration in devices.items()
-                if device != me.device and row.only in (0, device)
-            )
-
-        envelopes = seal(to.devices)
-        # A note to oneself goes to the own devices as to any recipient's, and so once.
-        own_envelopes = () if row.to == me.account else seal(own.devices)
-        devices = tuple(envelope.device for envelope in envelopes)
-        if row.sealed.get(to.version) != devices:
-            self._put(stream, replace(row, sealed={**row.sealed, to.version: devices}))
-        return Sent(
-            to=row.to, lane=row.lane, n=row.n, floor=stream.floor, seen=hub.store.conversation(row.to).seen,
-            id=row.id, tag=row.tag, kind=message.kind, of=row.original if row.reseal else None,
-            life_ms=message.life_ms, list_version=to.version, envelopes=envelopes, own_envelopes=own_envelopes,
-        )  # fmt: skip
 
     # --- what the server says -------------------------------------------------------------------
 
@@ -269,7 +238,8 @@ class Outbox:
     def _progress(self, stream: Stream) -> None:
         stream.failures, stream.noticed = 0, False
         if not stream.rows:
-            stream.due, stream.paused = None, False
+            # An answer that still comes finds nothing to change.
+            self._streams.pop((stream.to, stream.lane), None)
         elif stream.paused:
             # The server is there after all: soon, so that the answers which come with this one are not asked for.
             soon = self._hub.now + self._hub.limits.soon_ms
@@ -281,12 +251,9 @@ class Outbox:
     def _out_of_order(self, stream: Stream, expected: int) -> None:
         """An earlier number must come first. If nobody here knows it any more, it is given up."""
         if expected < stream.floor:
-            ident = self._new_id()
-            lost = Outgoing(
-                to=stream.to, lane=stream.lane, n=expected, id=ident, original=ident, nonce=b"", tag=b"",
-                composed_at=self._hub.now, void="lost",
-            )  # fmt: skip
-            self._put(stream, lost)
+            ident = new_id(self._hub)
+            lost = address(self._hub, stream.to, stream.lane, expected, ident, ident, b"", 0)
+            self._put(stream, replace(lost, void="lost"))
         if stream.failures:
             self._pause(stream)
         else:
@@ -310,7 +277,7 @@ class Outbox:
         """Whoever wrote wants to know at once; the numbers are voided quietly, once there is somebody."""
         self._lists.forget(stream.to)
         for lane in Lane:
-            other = self._stream(stream.to, lane)
+            other = self._streams.get((stream.to, lane), stream)
             for row in list(other.rows.values()):
                 if not row.void:
                     self._fail(row, "unknown_recipient")

@@ -15,7 +15,7 @@ from nightmail.model.words import Lane, Reason, State
 
 from .events import ReadReceipt
 from .hub import Hub
-from .messages import Message, Tick
+from .messages import Message, Place, Tick
 from .outbox import Outbox
 from .store import Early, Numbered
 from .ticks import Ticks
@@ -70,8 +70,8 @@ class Receipts:
 
     def _mend(self, row: Numbered, device: int, at: int, reason: str) -> None:
         message = self._hub.store.message(row.id)
-        if message is None:
-            return
+        if message is None or message.places.get(device, Place()).state in (Tick.DELIVERED, Tick.READ):
+            return  # another number of the same message got through
         if self._ticks.count_reseal(message, device):
             self._outbox.reseal(message, device)
         elif account_of(device) == message.peer:

@@ -51,6 +51,8 @@ class SqliteStore:
         except (apsw.Error, OSError) as error:
             raise sqlite_schema.explain(error, path) from error
         self._open = False
+        self._failed: StoreFailed | None = None
+        """What the machine has in memory may be ahead of the disk: nothing more is taken after a failure."""
 
     # --- the transaction ------------------------------------------------------------------------
 
@@ -59,14 +61,20 @@ class SqliteStore:
         return self._open
 
     def commit(self) -> None:
+        if self._failed:
+            raise self._failed
         if not self._open:
             return
         try:
             self._db.execute("COMMIT")
         except (apsw.Error, OSError) as error:
-            self.rollback()
-            raise StoreFailed(f"the profile could not be written: {error}") from error
+            raise self._fail(error) from error
         self._open = False
+
+    def _fail(self, error: Exception) -> StoreFailed:
+        self.rollback()
+        self._failed = StoreFailed(f"the profile could not be written: {error}")
+        return self._failed
 
     def rollback(self) -> None:
         self._open = False
@@ -80,14 +88,15 @@ class SqliteStore:
         self._db.close(True)
 
     def _write(self, sql: str, values: tuple[Any, ...]) -> None:
+        if self._failed:
+            raise self._failed
         try:
             if not self._open:
                 self._db.execute("BEGIN IMMEDIATE")
                 self._open = True
             self._db.execute(sql, values)
         except (apsw.Error, OSError) as error:
-            self.rollback()
-            raise StoreFailed(f"the profile could not be written: {error}") from error
+            raise self._fail(error) from error
 
     def _read(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         try:

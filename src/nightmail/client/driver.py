@@ -1,0 +1,206 @@
+"""Keeps a machine going: turns, time, and a connection that comes back by itself.
+
+Knows:   when the machine must be asked, and where its frames go.
+Touches: the machine, on the event loop's thread only; one task, one timer.
+
+What happens in one pass of the loop is one turn, and so one commit: a hundred sends at once cost one sync.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+
+from .clock import Clock
+from .connection import Connection
+from .errors import ClientError, Misused, Stopped, StoreFailed
+from .events import Ended, Event, Retrying
+from .limits import ClientLimits
+from .machine import Machine
+from .route import Route
+
+
+class Driver:
+    def __init__(
+        self,
+        machine: Machine,
+        route: Route,
+        tls: ssl.SSLContext | None,
+        limits: ClientLimits,
+        tell: Callable[[Event], None],
+        ended: Callable[[ClientError], None],
+    ) -> None:
+        """`tell` hears every event; `ended` why nothing more will come, once."""
+        self._machine, self._route, self._tls, self._limits = machine, route, tls, limits
+        self._tell_app, self._ended = tell, ended
+        self.clock = Clock()
+        self._connection: Connection | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._turn_handle: asyncio.Handle | None = None
+        self._committing: asyncio.Future[None] | None = None
+        self._over: ClientError | None = None
+        self._task = asyncio.create_task(self._run(), name="nightmail client")
+        self._task.add_done_callback(self._on_done)
+
+    @property
+    def online(self) -> bool:
+        return self._machine.online
+
+    @contextmanager
+    def working(self) -> Generator[Machine]:
+        """The machine, for one call. Raises why it no longer works."""
+        if self._over:
+            raise self._over
+        try:
+            yield self._machine
+        except StoreFailed as error:
+            self._die(error)
+            raise
+        self._turn_soon()
+
+    async def committed(self) -> None:
+        """Until everything that was asked of the machine is durable."""
+        if self._over:
+            raise self._over
+        if self._committing is None:
+            self._committing = asyncio.get_running_loop().create_future()
+        self._turn_soon()
+        # Several may wait for one commit: none of them may cancel it for the others.
+        await asyncio.shield(self._committing)
+
+    async def stop(self) -> None:
+        """Leave the server, and write down what is open."""
+        try:
+            await _stop(self._task)
+        finally:
+            self._turn()
+            self._end(Misused("the client is closed"))
+            for handle in (self._timer, self._turn_handle):
+                if handle:
+                    handle.cancel()
+
+    # --- turns ----------------------------------------------------------------------------------
+
+    def _turn_soon(self) -> None:
+        if self._turn_handle is None:
+            self._turn_handle = asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """Commit what happened, then let out what follows from it."""
+        if self._turn_handle:
+            self._turn_handle.cancel()
+            self._turn_handle = None
+        if self._over:
+            return
+        machine = self._machine
+        try:
+            frames, events = machine.frames(), machine.events()
+        except StoreFailed as error:
+            self._die(error)
+            return
+        committing, self._committing = self._committing, None
+        if committing and not committing.done():
+            committing.set_result(None)
+        if self._connection:
+            self._connection.write(frames)
+            if machine.hangup:
+                self._connection.hang_up()
+        for event in events:
+            self._tell(event)
+        self._arm(machine.deadline())
+
+    def _tell(self, event: Event) -> None:
+        self._tell_app(event)
+        if isinstance(event, Ended):
+            self._end(Stopped(event.code, event.sentence))
+
+    def _arm(self, deadline: int | None) -> None:
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        if deadline is not None and not self._over:
+            wait = max(0, deadline - self.clock()) / 1_000
+            self._timer = asyncio.get_running_loop().call_later(wait, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        with suppress(ClientError), self.working() as machine:
+            machine.tick(self.clock())
+        self._turn()
+
+    # --- the connection -------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        """Connect, live, lose it, wait, again; until stopped, or told never to come back."""
+        address = self._route.addresses[0]
+        self._turn()
+        while True:
+            began = self.clock()
+            connection = Connection(address.socket, self._tls, self._limits)
+            await connection.open()
+            if connection.is_open:
+                await self._live(connection)
+            if self._over:
+                return
+            goodbye = self._machine.goodbye if connection.was_open else None
+            code, retry_ms = (
+                (goodbye.code, goodbye.retry_ms) if goodbye else (connection.code, connection.retry_ms)
+            )  # fmt: skip
+            address, in_ms = self._route.ended(code, retry_ms, self.clock() - began)
+            self._tell(Retrying(address.socket, in_ms))
+            await asyncio.sleep(in_ms / 1_000)
+
+    async def _live(self, connection: Connection) -> None:
+        self._connection = connection
+        self._machine.connected(self.clock())
+        self._turn()
+        try:
+            await connection.live(self._receive)
+        finally:
+            self._connection = None
+            with suppress(ClientError), self.working() as machine:
+                machine.closed(connection.code, self.clock(), connection.why)
+            self._turn()
+
+    def _receive(self, frame: bytes) -> None:
+        with suppress(ClientError), self.working() as machine:
+            machine.receive(frame, self.clock())
+
+    # --- the end --------------------------------------------------------------------------------
+
+    def _die(self, error: StoreFailed) -> None:
+        """Nothing that is not on the disk may be told or acknowledged: a new start finds out what is."""
+        self._end(error)
+        self._task.cancel()
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (mistake := task.exception()) is not None:
+            error = ClientError(f"the client stopped: {type(mistake).__name__}")
+            error.__cause__ = mistake
+            self._end(error)
+
+    def _end(self, error: ClientError) -> None:
+        if self._over:
+            return
+        self._over = error
+        self._arm(None)
+        committing, self._committing = self._committing, None
+        if committing and not committing.done():
+            committing.set_exception(error)
+            committing.exception()  # if nobody waits any more, nobody has to look
+        self._ended(error)
+
+
+async def _stop(task: asyncio.Task[None]) -> None:
+    """Cancel a task and see it end, also if whoever asked is cancelled meanwhile."""
+    task.cancel()
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled:
+        raise cancelled
