@@ -128,7 +128,7 @@ class SqliteRows:
         return found
 
     def recall(self, device: int, since: int) -> Iterator[bytes]:
-        """May also give a block of others: devices are kept as 16-bit marks."""
+        """May also give a block of others: devices are kept as 16-bit marks. May be asked on any thread."""
         try:
             with self._reading:
                 following: apsw.SQLiteValue = self._reads_with().execute(statements.READ_FIRST_NOTE, (since,)).get
@@ -136,12 +136,13 @@ class SqliteRows:
                 with self._reading:
                     blocks = (
                         self._reads_with()
-                        .execute(statements.READ_NOTES, (following, since, statements.marks((device,))))
+                        .execute(statements.READ_NOTES, (since, statements.marks((device,)), following))
                         .fetchall()
                     )
                 following = None
-                for upto, lines in cast("list[tuple[int, bytes]]", blocks):
-                    yield lines
+                for upto, lines in cast("list[tuple[int, bytes | None]]", blocks):
+                    if lines is not None:
+                        yield lines
                     following = upto + 1
         except (apsw.Error, OSError) as error:
             raise connect.explain(error, self._place.path) from error
