@@ -10,6 +10,14 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
+
+from nightmail.wire.closing import CloseCode
+from nightmail.wire.frames import decode_from_server, encode
+from nightmail.wire.items import PATH, SUBPROTOCOL, VERSION, Hello, Welcome
 from tests.server.rig import WAIT_S, Asker
 
 ROOT = Path(__file__).parent.parent.parent
@@ -49,6 +57,23 @@ def test_a_signal_drains_and_ends_it_well(tmp_path: Path) -> None:
         assert "Traceback" not in said
 
 
+def test_devices_are_sent_elsewhere_before_it_ends(tmp_path: Path) -> None:
+    with process(tmp_path) as (running, asker):
+        ada = asker.register("ada")
+        address = f"ws://127.0.0.1:{asker.port}{PATH}"
+        with connect(address, subprotocols=[Subprotocol(SUBPROTOCOL)], compression=None) as device:
+            device.send(encode([Hello(VERSION, ada.device, ada.token, 0, 0, 0)]))
+            first = device.recv(WAIT_S)
+            assert isinstance(first, bytes)
+            assert isinstance(decode_from_server(first)[0], Welcome)
+            running.terminate()
+            with pytest.raises(ConnectionClosed) as closed:
+                list(iter(lambda: device.recv(WAIT_S), None))
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == CloseCode.DRAINING
+        assert ends(running)[0] == 0
+
+
 def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
     with process(tmp_path) as (running, asker):
         people = [asker.register(f"person {n}") for n in range(20)]
@@ -72,7 +97,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         while not refused:
             try:
                 socket.create_connection(("127.0.0.1", asker.port), timeout=WAIT_S).close()
-            except ConnectionRefusedError:
+            except ConnectionError:
                 refused = True
         running.send_signal(signal.SIGTERM)
         code, _ = ends(running)
