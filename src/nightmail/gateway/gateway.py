@@ -53,6 +53,7 @@ class Gateway:
         self.counters = Counters()
         self.pressed = False
         self.stopping = False
+        self._submitting = False
         self._sessions: dict[Session, None] = {}
         """In the order in which they came."""
         self._live: dict[int, Session] = {}
@@ -128,7 +129,8 @@ class Gateway:
         if session.seat:
             self._registry.leave(session.device, session.seat)
 
-    def is_back(self, session: Session, now: int) -> None:
+    def stays(self, session: Session, now: int) -> None:
+        """It is still here, or here again: for everybody else it counts as online."""
         if session.seat:
             self._registry.take(session.device, session.seat, now)
 
@@ -152,7 +154,9 @@ class Gateway:
 
     def submit(self, records: Sequence[Record]) -> None:
         self.counters.submitted += len(records)
+        self._submitting = True
         self.desk.submit(records)
+        self._submitting = False
         self._soon()
 
     def ready(self, session: Session) -> None:
@@ -176,7 +180,9 @@ class Gateway:
             session.close(CloseCode.REMOVED)
 
     def settled(self) -> None:
-        self.flush()
+        # What is answered at once, such as a retry, goes out at the end of the turn, all in one frame.
+        if not self._submitting:
+            self.flush()
 
     def flush(self) -> None:
         """One frame for everyone who is ready; of those who catch up, for a few."""

@@ -31,7 +31,7 @@ RTT_UNKNOWN = 0.0
 class Pump:
     __slots__ = (
         "_acked", "_behind", "_bytes", "_desk", "_device", "_drained", "_flights", "_handed", "_limits", "_loading",
-        "_out", "_pace", "_repeats", "_rtt", "_rtt_var", "_wake",
+        "_out", "_pace", "_repeats", "_rtt", "_rtt_var", "_since", "_wake",
     )  # fmt: skip
 
     def __init__(
@@ -55,6 +55,8 @@ class Pump:
         self._bytes = 0
         self._drained = False
         self._repeats = 0
+        self._since = 0
+        """When the device last got on: caught up, or acknowledged something. No entry's clock runs from before."""
         self._rtt = self._rtt_var = RTT_UNKNOWN
         self._pace: Bucket | None = None
 
@@ -73,7 +75,7 @@ class Pump:
         if lane == CHANGES:
             return False
         normal, high, _ = self._acked
-        flights = self._flights
+        flights, self._since = self._flights, now
         while flights and flights[0][0] <= normal and flights[0][1] <= high:
             _, _, size, at = flights.pop(0)
             self._bytes -= size
@@ -112,31 +114,33 @@ class Pump:
         """Put what may go out now into the list of items: the high lane first, then normal, then receipts."""
         if self._loading:
             return
-        behind = self._behind
+        behind, handed = self._behind, self._handed
+        before = handed[0] + handed[1]
         for lane in ORDER:
-            if behind[lane] and (limit := self._credit(now, pressed)):
+            if behind[lane] and (limit := self._credit(now, pressed, handed[0] + handed[1] - before)) > 0:
                 behind[lane] = False
                 self._pull(lane, limit)
+                if self._loading:
+                    return  # What comes behind it waits, so that the lanes keep their order.
         if behind[CHANGES]:
             behind[CHANGES] = False
             self._pull_changes()
         if not self._drained and not self._loading and not any(behind):
-            self._drained = True
-            self._out.append(Drained(*self._handed))
+            self._drained, self._since = True, now
+            self._out.append(Drained(*handed))
 
-    def _credit(self, now: int, pressed: bool) -> int:
-        """How many entries may be handed out now."""
+    def _credit(self, now: int, pressed: bool, already: int) -> int:
+        """How many entries may be handed out now, in a frame that brings so many `already`."""
         handed, acked, limits = self._handed, self._acked, self._limits
         credit = limits.credit_entries - (handed[0] - acked[0]) - (handed[1] - acked[1])
-        if credit <= 0 or self._bytes >= limits.credit_bytes:
+        if self._bytes >= limits.credit_bytes:
             return 0
-        if credit > limits.batch_entries:
-            credit = limits.batch_entries
+        if credit > limits.batch_entries - already:
+            credit = limits.batch_entries - already
         if pressed and not self._drained:
             if self._pace is None:
                 self._pace = Bucket(limits.paced_per_s, limits.paced_per_s, now)
-            if not self._pace.take(now, credit):
-                return 0
+            credit = min(credit, self._pace.level(now))
         return credit
 
     def _pull(self, lane: Lane, limit: int) -> None:
@@ -158,6 +162,8 @@ class Pump:
         for item in items:
             self._out.append(_as_item(lane, item))
             self._handed[lane] = item[0] + len(item[1]) - 1 if isinstance(item, tuple) else item.high
+            if self._pace is not None and isinstance(item, tuple):
+                self._pace.spend(len(item[1]))
 
     def _pull_changes(self) -> None:
         after, limit, inside = self._handed[CHANGES], self._limits.batch_entries, True
@@ -165,7 +171,8 @@ class Pump:
         def found(changes: Sequence[Change]) -> None:
             self._loading -= 1
             if changes and after == self._handed[CHANGES]:
-                self._out.append(Receipts(tuple(changes)))
+                # Rows change: what does not go out in this very call would go out under another number.
+                self._out.append(Receipts(tuple(changes) if inside else tuple(map(_copy, changes))))
                 self._handed[CHANGES] = changes[-1].seq
                 self._behind[CHANGES] |= len(changes) >= limit
             if not inside:
@@ -198,7 +205,7 @@ class Pump:
         soon = max(self._limits.repeat_ms, self._rtt + 4 * self._rtt_var)
         late = max(self._limits.repeat_again_ms, 2 * soon)
         # After the second repeat it has as long again to answer.
-        return self._flights[0][3] + int((soon, soon + late, soon + 2 * late)[self._repeats])
+        return max(self._flights[0][3], self._since) + int((soon, soon + late, soon + 2 * late)[self._repeats])
 
     @property
     def _closed_window(self) -> bool:
@@ -206,20 +213,28 @@ class Pump:
         out = handed[0] - acked[0] + handed[1] - acked[1]
         return out >= self._limits.credit_entries or self._bytes >= self._limits.credit_bytes
 
-    def repeat(self, *, stalled: bool) -> None:
+    def repeat(self, *, stalled: bool) -> bool:
         """It is time. While the first offer itself is still on its way, a repeat would only queue behind it."""
         if stalled:
-            return
+            return False
         self._repeats += 1
         if self.suspect:
-            return
+            return False
         lane = HIGH if self._flights and self._acked[1] < self._flights[0][1] else NORMAL
 
-        def found(items: Sequence[Offered], _more: bool) -> None:
-            self._out.extend(_as_item(lane, item) for item in items)
-            self._wake()
+        after = self._acked[lane]
 
-        self._desk.offer(self._device, lane, self._acked[lane], 1, self._limits.batch_bytes, found)
+        def found(items: Sequence[Offered], _more: bool) -> None:
+            if after == self._acked[lane]:  # Else it came after all, and what follows it is none to repeat.
+                self._out.extend(_as_item(lane, item) for item in items)
+                self._wake()
+
+        self._desk.offer(self._device, lane, after, 1, self._limits.batch_bytes, found)
+        return True
+
+
+def _copy(change: Change) -> Change:
+    return Change(change.key, change.seq, change.at, change.reason, change.numbers.copy())
 
 
 def _as_item(lane: Lane, offered: Offered) -> Entries | Gone:

@@ -23,6 +23,15 @@ class Bucket:
         self._left = left - amount if left >= amount else left
         return left >= amount
 
+    def level(self, now: int) -> int:
+        """How much is there; less than nothing if more was spent."""
+        self.take(now, 0)
+        return int(self._left)
+
+    def spend(self, amount: int) -> None:
+        """Take `amount` out, whether it is there or not."""
+        self._left -= amount
+
     def wait_ms(self, amount: int = 1) -> int:
         """How long until `amount` is there, as of the last `take`."""
         lacking = amount - self._left

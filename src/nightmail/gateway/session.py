@@ -78,11 +78,14 @@ STRANGER, CHECKING, LIVE, CLOSING = Stage
 LINGER_MS = 2_000
 """How long a peer has to take the last words before the connection is cut."""
 
+LOOKS_AT_ONCE = 8
+"""Device lists in one frame: each may be as long as a body."""
+
 
 class Session:
     __slots__ = (
-        "_address", "_armed", "_gateway", "_items", "_line", "_opened", "_pump", "_sends", "_stuck", "device", "heard",
-        "link", "out", "queued", "seat", "stage",
+        "_address", "_armed", "_gateway", "_items", "_line", "_looking", "_looks", "_opened", "_pump", "_sends",
+        "_stuck", "device", "heard", "link", "out", "queued", "seat", "stage",
     )  # fmt: skip
 
     def __init__(self, gateway: Gateway, link: Link, now: int) -> None:
@@ -102,6 +105,9 @@ class Session:
         self._sends: Bucket | None = None
         self._items: Bucket | None = None
         self._pump: Pump | None = None
+        self._looks: list[Look] = []
+        """Questions about device lists, looked at when there is room for what they bring."""
+        self._looking = 0
 
     # --- in -----------------------------------------------------------------------------------
 
@@ -127,16 +133,19 @@ class Session:
         gateway, device, address, check = self._gateway, self.device, self._address, self._gateway.form.check
         records: list[Record] = []
         sends = 0
+        if len(items) > gateway.limits.items_burst + gateway.limits.sends_burst:
+            self.close(CloseCode.TOO_FAST)
+            return
         for item in items:
             if type(item) is Ask:
                 ref, body = item.ref, item.body
-                if type(body) is Sent:
-                    sends += 1
                 if not 0 <= ref <= REF_MAX:
                     self.close(CloseCode.MALFORMED, "a ref out of range")
                 elif refusal := check(device, body):
                     self._refuse(ref, refusal)
                 else:
+                    if type(body) is Sent:
+                        sends += 1
                     records.append(Record(device, address | ref if ref else 0, body))
             elif type(item) is Ping:
                 self.out.append(Pong(item.nonce, gateway.clock()))
@@ -146,16 +155,19 @@ class Session:
                 self.close(CloseCode.OUT_OF_STATE)
         assert self._sends is not None
         assert self._items is not None
+        if sends and not self._sends.take(now, sends):
+            held = len(records)
+            records = self._hold_back(records, now)
+            sends -= held - len(records)
+        # Whatever is refused counts here, too: asking for refusals is no way around a limit.
         if not self._items.take(now, len(items) - sends):
             self.close(CloseCode.TOO_FAST)
-        if sends and not self._sends.take(now, sends):
-            records = self._hold_back(records, now)
         if self.stage is LIVE:
             if records:
                 gateway.submit(records)
                 if len(records) > sends:
                     self._see_acks(records, now)
-            if self.out and not self.queued:
+            if (self.out or self._looks) and not self.queued:
                 gateway.ready(self)
 
     def _hold_back(self, records: list[Record], now: int) -> list[Record]:
@@ -167,7 +179,8 @@ class Session:
                 taken.append(record)
             else:
                 self._gateway.counters.rate_limited += 1
-                self.out.append(Answered(record.via & REF_MAX, RateLimited(self._sends.wait_ms())))
+                if record.via:
+                    self.out.append(Answered(record.via & REF_MAX, RateLimited(self._sends.wait_ms())))
         return taken
 
     def _see_acks(self, records: list[Record], now: int) -> None:
@@ -178,11 +191,12 @@ class Session:
             body = record.body
             if type(body) is Acked:
                 if pump.acked(body.lane, body.upto, now):
-                    self._gateway.is_back(self, now)
+                    self._gateway.stays(self, now)
             elif type(body) is ChangesAcked:
                 pump.acked(CHANGES, body.upto, now)
         if pump.wants and not self.queued:
             self._gateway.ready(self)
+        self._arm()
 
     def _refuse(self, ref: int, refusal: Malformed) -> None:
         self._gateway.counters.malformed += 1
@@ -192,16 +206,27 @@ class Session:
             self.close(CloseCode.MALFORMED, refusal.sentence)
 
     def _look(self, look: Look) -> None:
-        account = look.account
-        if not (0 <= look.ref <= REF_MAX and 1 <= account <= ACCOUNT_MAX):
+        if 0 <= look.ref <= REF_MAX and 1 <= look.account <= ACCOUNT_MAX:
+            self._looks.append(look)
+        else:
             self.close(CloseCode.MALFORMED, "no such ref or account")
-            return
+
+    def _answer_looks(self) -> None:
+        """A few at a time, and the next ones when these are answered."""
+        looks, self._looks = self._looks[:LOOKS_AT_ONCE], self._looks[LOOKS_AT_ONCE:]
+        self._looking = len(looks)
+        for look in looks:
+            self._answer_look(look)
+
+    def _answer_look(self, look: Look) -> None:
+        account = look.account
 
         def found(row: Account | None) -> None:
             if row is None or row.closed:
                 self.out.append(Devices(look.ref, account, 0, {}, b""))
             else:
                 self.out.append(Devices(look.ref, account, row.list_version, dict(row.listed), row.signed_list))
+            self._looking -= 1
             self._gateway.ready(self)
 
         self._gateway.desk.account(account, found)
@@ -271,7 +296,10 @@ class Session:
     @property
     def wants_more(self) -> bool:
         """Could another frame go out at once?"""
-        return self._pump is not None and self._pump.wants and self.link.unsent() <= self._gateway.limits.unsent_bytes
+        if self.stage is not LIVE or self._pump is None:
+            return False
+        wants = self._pump.wants or (self._looks and not self._looking)
+        return bool(wants) and self.link.unsent() <= self._gateway.limits.unsent_bytes
 
     def answered(self, ref: int, said: Said) -> None:
         self.out.append(Answered(ref, said))
@@ -290,19 +318,34 @@ class Session:
         if self.stage is CLOSING:
             return
         if pump is not None and link.unsent() <= gateway.limits.unsent_bytes:
+            if self._looks and not self._looking:
+                self._answer_looks()
             pump.pull(now, pressed=pressed)
         if not self.out:
             return
-        frame = encode(self.out)
-        gateway.counters.frames_out += 1
-        gateway.counters.bytes_out += len(frame)
+        size = self._send(self.out)
         self.out.clear()
-        link.send(frame)
         if pump is not None:
-            pump.sent(len(frame), now)
-            if not self._armed and (at := pump.repeat_at()):
-                self._armed = True
-                gateway.wheel.add(at, self.on_repeat)
+            pump.sent(size, now)
+            self._arm()
+
+    def _send(self, items: list[FromServer]) -> int:
+        """As one frame, unless that is larger than a device was told to expect. How many bytes it is."""
+        counters = self._gateway.counters
+        frame = encode(items)
+        if len(frame) > self._gateway.limits.frame_bytes and len(items) > 1:
+            half = len(items) // 2
+            return self._send(items[:half]) + self._send(items[half:])
+        counters.frames_out += 1
+        counters.bytes_out += len(frame)
+        self.link.send(frame)
+        return len(frame)
+
+    def _arm(self) -> None:
+        """Come back when the oldest unacknowledged entry may have to be offered again."""
+        if not self._armed and self._pump is not None and (at := self._pump.repeat_at()):
+            self._armed = True
+            self._gateway.wheel.add(at, self.on_repeat)
 
     def wake(self) -> None:
         self._gateway.ready(self)
@@ -316,14 +359,11 @@ class Session:
         if self.stage is not LIVE or pump is None or not (at := pump.repeat_at()):
             return
         if at <= now:
-            pump.repeat(stalled=self.link.stalled())
-            self._gateway.counters.repeated += 1
+            if pump.repeat(stalled=self.link.stalled()):
+                self._gateway.counters.repeated += 1
             if pump.suspect:
                 self._gateway.is_suspect(self)
-                return
-            at = pump.repeat_at()
-        self._armed = True
-        self._gateway.wheel.add(at, self.on_repeat)
+        self._arm()
 
     def on_silence(self, now: int) -> None:
         """Has nothing been heard for too long, or nothing been taken?"""
@@ -346,8 +386,9 @@ class Session:
         elif now - self._stuck >= limits.unread_ms:
             self.close(CloseCode.UNREAD)
             return
-        at = now + limits.heartbeat_ms if self._stuck else self.heard + limits.silence_ms
-        self._gateway.wheel.add(at, self.on_silence)
+        if self._pump is not None and not self._pump.suspect:
+            self._gateway.stays(self, now)
+        self._gateway.wheel.add(min(now + limits.heartbeat_ms, self.heard + limits.silence_ms), self.on_silence)
 
     # --- the end ------------------------------------------------------------------------------
 
@@ -358,16 +399,18 @@ class Session:
         known, self.stage = self.stage is LIVE, CLOSING
         sentence = sentence or SENTENCES[code]
         if known:
-            self.link.send(encode([*self.out, Goodbye(code, sentence, retry_ms)]))
+            self._send([*self.out, Goodbye(code, sentence, retry_ms)])
         self.out.clear()
+        self._looks.clear()
         self.link.close(code, sentence)
-        self._gateway.wheel.add(self.heard + LINGER_MS, lambda _: self.link.cut())
+        self._gateway.wheel.add(self._gateway.now() + LINGER_MS, lambda _: self.link.cut())
         self._gateway.forget(self)
 
     def lost(self) -> None:
         """The connection is gone."""
         self.stage = CLOSING
         self.out.clear()
+        self._looks.clear()
         self._gateway.forget(self)
 
     def hang_up(self) -> None:

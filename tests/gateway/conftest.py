@@ -1,0 +1,15 @@
+"""Every fold behind the gateway is watched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sim.strict import strictly
+
+
+@pytest.fixture(autouse=True)
+def _strict() -> Iterator[None]:
+    with strictly():
+        yield

@@ -1,0 +1,267 @@
+"""The real gateway over the real heart, with links that only collect what is sent, and time that a test moves.
+
+Knows:   what each device was sent, frame by frame.
+Never:   moves by itself: `turn` is the end of one turn of an event loop, `wait` lets time pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+
+from nightmail.engine.desk import LoopDesk
+from nightmail.engine.loop import Loop
+from nightmail.engine.memory import MemoryRegistry
+from nightmail.engine.ports import Desk
+from nightmail.gateway.gateway import Gateway
+from nightmail.gateway.limits import GatewayLimits
+from nightmail.gateway.session import Session
+from nightmail.model.forms import Form
+from nightmail.model.ids import SERVER, account_id, account_of, device_id
+from nightmail.model.records import Acked, AnyBody, ChangesAcked, Envelope, Record, Registered, Sent
+from nightmail.model.rows import Entry
+from nightmail.model.words import Kind, Lane, Platform
+from nightmail.wire.frames import decode_from_server, encode
+from nightmail.wire.items import Ask, Entries, FromDevice, FromServer, Goodbye, Hello, SpokenByDevices
+from sim.strict import StrictState
+from tests.engine.rig import START, HeldLog, HeldRows
+
+ADA, BEN = account_id("ada"), account_id("ben")
+PHONE, TABLET = device_id(ADA, 1), device_id(BEN, 1)
+"""Ada's one device, and Ben's."""
+TICK_MS = 20
+TURNS = 10_000
+"""More turns in a row than anything needs that comes to rest."""
+
+
+def token_of(device: int) -> bytes:
+    return device.to_bytes(8, "big") * 4
+
+
+def a_message(
+    n: int = 1, text: bytes = b"hello", *, by: int = PHONE, to: int = TABLET, lane: Lane = Lane.NORMAL,
+    life_ms: int = 0,
+) -> Sent:  # fmt: skip
+    return Sent(
+        to=account_of(to),
+        lane=lane,
+        n=n,
+        floor=max(1, n - 255),
+        seen=0,
+        id=f"{by:x}:{START}:{n:05d}:x{lane}",
+        tag=bytes(16),
+        kind=Kind.TEXT,
+        of=None,
+        life_ms=life_ms,
+        list_version=1,
+        envelopes=(Envelope(to, 7, text),),
+        own_envelopes=(),
+    )
+
+
+def as_entry(sent: Sent, at: int, by: int = PHONE) -> Entry:
+    """What a message is in the recipient's mailbox."""
+    (envelope,) = sent.envelopes
+    s = sent
+    return Entry(by, s.to, s.n, s.id, s.tag, s.kind, s.of, at, s.life_ms, envelope.ciphertext)
+
+
+class HeldLink:
+    """A `Link` that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.frames: list[list[FromServer]] = []
+        self.sizes: list[int] = []
+        self.closed: tuple[int, str] | None = None
+        self.was_cut = False
+        self.unsent_bytes = 0
+        self.is_stalled = False
+        self.on_frame: Callable[[list[FromServer]], None] = lambda _: None
+
+    def send(self, frame: bytes) -> None:
+        assert self.closed is None, "nothing follows a close"
+        items = decode_from_server(frame)
+        self.frames.append(items)
+        self.sizes.append(len(frame))
+        self.on_frame(items)
+
+    def close(self, code: int, sentence: str) -> None:
+        assert self.closed is None, "closed once"
+        self.closed = code, sentence
+
+    def cut(self) -> None:
+        self.was_cut = True
+
+    def unsent(self) -> int:
+        return self.unsent_bytes
+
+    def stalled(self) -> bool:
+        return self.is_stalled
+
+    def take(self) -> list[FromServer]:
+        """Everything since the last look, whatever the frames were."""
+        items = [item for frame in self.frames for item in frame]
+        self.frames.clear()
+        return items
+
+
+class Phone:
+    """A device at the other end of a link."""
+
+    def __init__(self, town: Town, device: int) -> None:
+        self.town, self.device = town, device
+        self.link = HeldLink()
+        self.session: Session = town.gateway.open(self.link)
+        self._ref = 0
+
+    def hello(
+        self, *, token: bytes | None = None, normal: int = 0, high: int = 0, changes: int = 0, version: int = 1
+    ) -> None:
+        token = token_of(self.device) if token is None else token
+        self.say_raw(encode([Hello(version, self.device, token, normal, high, changes, "a test")]))
+
+    def say_raw(self, frame: bytes) -> None:
+        self.session.receive(frame, self.town.pace)
+
+    def say(self, *items: FromDevice) -> None:
+        self.say_raw(encode(items))
+
+    def ask(self, *bodies: SpokenByDevices) -> None:
+        """Each under a number of its own, from 1 on."""
+        asks: list[Ask] = []
+        for body in bodies:
+            self._ref += 1
+            asks.append(Ask(self._ref, body))
+        self.say(*asks)
+
+    def ack(self, upto: int, lane: Lane = Lane.NORMAL) -> None:
+        self.say(Ask(0, Acked(lane, upto)))
+
+    def ack_changes(self, upto: int) -> None:
+        self.say(Ask(0, ChangesAcked(upto)))
+
+    def take(self) -> list[FromServer]:
+        """Let the turn end; then everything that came."""
+        self.town.turn()
+        return self.link.take()
+
+    def numbers(self, lane: Lane = Lane.NORMAL) -> list[int]:
+        """The sequence numbers that came in one lane since the last look; the rest is dropped."""
+        return numbers_of(self.take(), lane)
+
+    @property
+    def goodbye(self) -> Goodbye | None:
+        for items in self.link.frames:
+            for item in items:
+                if isinstance(item, Goodbye):
+                    return item
+        return None
+
+
+def numbers_of(items: list[FromServer], lane: Lane = Lane.NORMAL) -> list[int]:
+    found: list[int] = []
+    for item in items:
+        if isinstance(item, Entries) and item.lane == lane:
+            found += range(item.first, item.first + len(item.entries))
+    return found
+
+
+class Town:
+    """A heart, a gateway, and hands to drive both with."""
+
+    def __init__(
+        self,
+        limits: GatewayLimits | None = None,
+        *,
+        log: HeldLog | None = None,
+        rows: HeldRows | None = None,
+        wrap: Callable[[Desk], Desk] = lambda desk: desk,
+    ) -> None:
+        self.pace = 1_000
+        """Milliseconds that never jump."""
+        self.chance = 0.5
+        self._soon = False
+        self.log, self.rows = log or HeldLog(), rows or HeldRows()
+        self.desk = LoopDesk(lambda size: bytes(size - 1) + b"\1", lambda: self.pace)
+        self.loop = Loop(
+            self.log, self.rows, lambda: self.clock, self.desk.on_effects, new_state=StrictState,
+            pace=lambda: self.pace,
+        )  # fmt: skip
+        self.registry = MemoryRegistry()
+        self.gateway = Gateway(
+            wrap(self.desk), self.registry, Form(), limits or GatewayLimits(), lambda: self.clock, lambda: self.pace,
+            "node", self._come_soon, lambda: self.chance,
+        )  # fmt: skip
+        self.desk.attend(self.loop, self.gateway)
+        self.loop.recover()
+
+    @property
+    def clock(self) -> int:
+        return START + self.pace
+
+    def _come_soon(self) -> None:
+        self._soon = True
+
+    # --- time ---------------------------------------------------------------------------------
+
+    def turn_once(self) -> bool:
+        """One turn of the event loop, if anybody asked for it."""
+        asked, self._soon = self._soon, False
+        if asked:
+            self.gateway.flush()
+            self.loop.flush()
+        return asked
+
+    def turn(self) -> None:
+        """Until nobody asks for another turn."""
+        for _ in range(TURNS):
+            if not self.turn_once():
+                return
+        raise AssertionError("it never comes to rest")
+
+    def wait(self, ms: int) -> None:
+        end = self.pace + ms
+        while self.pace < end:
+            self.pace = min(end, self.pace + TICK_MS)
+            self.loop.tick()
+            self.desk.tick()
+            self.gateway.tick(self.pace)
+            self.turn()
+
+    # --- people -------------------------------------------------------------------------------
+
+    def fold(self, by: int, *bodies: AnyBody) -> None:
+        """Past the gateway."""
+        for body in bodies:
+            self.loop.submit(Record(by, 0, body))
+        self.loop.flush()
+
+    def register(self, *handles: str) -> None:
+        for handle in handles:
+            account = account_id(handle)
+            token = sha256(token_of(device_id(account, 1))).digest()
+            self.fold(SERVER, Registered(account, handle, 7, token, "phone", Platform.CLI))
+
+    def stranger(self, device: int = TABLET) -> Phone:
+        """A connection that has said nothing yet."""
+        return Phone(self, device)
+
+    def connect(self, device: int = TABLET, *, normal: int = 0, high: int = 0, changes: int = 0) -> Phone:
+        """A device that is live, and caught up if it may have everything at once; nothing of that is left to see."""
+        phone = Phone(self, device)
+        phone.hello(normal=normal, high=high, changes=changes)
+        phone.take()
+        return phone
+
+    def write(self, count: int, text: bytes = b"hello", *, first: int = 1, lane: Lane = Lane.NORMAL) -> list[Sent]:
+        """Ada writes to Ben, past the gateway."""
+        sent = [a_message(n, text, lane=lane) for n in range(first, first + count)]
+        self.fold(PHONE, *sent)
+        return sent
+
+
+def a_town(limits: GatewayLimits | None = None) -> Town:
+    """Ada and Ben have registered."""
+    town = Town(limits)
+    town.register("ada", "ben")
+    return town

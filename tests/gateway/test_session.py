@@ -1,0 +1,507 @@
+"""One connection, without its socket."""
+
+from __future__ import annotations
+
+import pytest
+
+from nightmail.gateway.limits import GatewayLimits
+from nightmail.gateway.session import LINGER_MS, Stage
+from nightmail.model.answers import Accepted, Done
+from nightmail.model.ids import account_of, device_id
+from nightmail.model.limits import FormLimits
+from nightmail.model.records import Acked, Closed, Listed, ReceiptsSet, Unlinked
+from nightmail.model.refusals import AckAboveHead, Malformed, NotAllowed, RateLimited, UnknownRecipient
+from nightmail.model.words import Lane
+from nightmail.wire.closing import SENTENCES, CloseCode
+from nightmail.wire.frames import encode
+from nightmail.wire.items import (
+    REF_MAX,
+    Answered,
+    Ask,
+    Devices,
+    Drained,
+    Entries,
+    Goodbye,
+    Hello,
+    Look,
+    Ping,
+    Pong,
+    Welcome,
+)
+from tests.gateway.rig import BEN, PHONE, TABLET, Town, a_message, a_town, as_entry, numbers_of, token_of
+
+
+def welcome(town: Town) -> Welcome:
+    return Welcome(1, town.clock, "node", 30_000, 256, 65_536, 1_048_576)
+
+
+# --- who is it? -------------------------------------------------------------------------------
+
+
+def test_a_device_that_says_who_it_is_is_welcomed_and_told_that_its_queue_is_empty() -> None:
+    town = a_town()
+    ben = town.stranger()
+    ben.hello()
+    assert ben.take() == [welcome(town), Drained(0, 0, 0)]
+
+
+def test_the_token_of_another_device_and_a_device_that_never_was_hear_the_same() -> None:
+    town = a_town()
+    wrong, nobody = town.stranger(), town.stranger(device_id(BEN, 9))
+    wrong.hello(token=token_of(PHONE))
+    nobody.hello()
+    town.turn()
+    end = CloseCode.UNAUTHORIZED, SENTENCES[CloseCode.UNAUTHORIZED]
+    assert (wrong.link.closed, wrong.link.frames) == (end, [])
+    assert (nobody.link.closed, nobody.link.frames) == (end, [])
+    assert town.gateway.counters.unauthorized == 2
+
+
+def test_an_empty_token_and_the_kept_digest_itself_open_nothing() -> None:
+    town = a_town()
+    for token in (b"", bytes(32), token_of(TABLET)[:-1], town.loop.state.accounts.there(BEN).devices[TABLET].token):
+        ben = town.stranger()
+        ben.hello(token=token)
+        town.turn()
+        assert ben.link.closed is not None
+        assert ben.link.closed[0] == CloseCode.UNAUTHORIZED
+
+
+def test_a_revoked_device_hears_it_when_it_comes_back() -> None:
+    town = a_town()
+    town.fold(TABLET, Unlinked(TABLET))
+    ben = town.stranger()
+    ben.hello()
+    town.turn()
+    assert ben.link.closed == (CloseCode.UNAUTHORIZED, SENTENCES[CloseCode.UNAUTHORIZED])
+
+
+def test_a_version_that_is_not_spoken_is_refused_as_that() -> None:
+    ben = a_town().stranger()
+    ben.hello(version=2)
+    assert ben.link.closed == (CloseCode.UNSUPPORTED, SENTENCES[CloseCode.UNSUPPORTED])
+
+
+@pytest.mark.parametrize(
+    "hello",
+    [
+        Hello(1, 0, b"", 0, 0, 0),
+        Hello(1, -1, b"", 0, 0, 0),
+        Hello(1, 1 << 61, b"", 0, 0, 0),
+        Hello(1, TABLET, b"", -1, 0, 0),
+        Hello(1, TABLET, b"", 0, 1 << 53, 0),
+        Hello(1, TABLET, b"", 0, 0, -1),
+    ],
+)
+def test_a_hello_with_numbers_out_of_range_is_malformed(hello: Hello) -> None:
+    ben = a_town().stranger()
+    ben.say(hello)
+    assert ben.link.closed == (CloseCode.MALFORMED, "a Hello with numbers out of range")
+
+
+@pytest.mark.parametrize("first", [[], [Ping(1)], [Look(1, BEN)], [Hello(1, TABLET, b"", 0, 0, 0), Ping(1)]])
+def test_the_first_frame_is_one_hello_and_nothing_else(first: list[Hello | Ping | Look]) -> None:
+    ben = a_town().stranger()
+    ben.say(*first)
+    assert ben.link.closed is not None
+    assert ben.link.closed[0] == CloseCode.MALFORMED
+
+
+def test_a_second_hello_is_out_of_state() -> None:
+    ben = a_town().connect()
+    ben.hello()
+    assert ben.link.closed == (CloseCode.OUT_OF_STATE, SENTENCES[CloseCode.OUT_OF_STATE])
+
+
+def test_whoever_does_not_wait_for_the_welcome_is_out_of_state() -> None:
+    ben = a_town().stranger()
+    ben.hello()
+    ben.say(Ping(1))
+    ben.town.turn()
+    assert ben.link.closed == (CloseCode.OUT_OF_STATE, SENTENCES[CloseCode.OUT_OF_STATE])
+    assert ben.link.frames == []
+
+
+def test_a_stranger_who_hangs_up_while_it_is_looked_at_is_forgotten() -> None:
+    town = a_town()
+    ben = town.stranger()
+    ben.hello()
+    ben.session.lost()
+    town.turn()
+    assert (ben.link.frames, ben.link.closed, town.gateway.connections, town.gateway.devices) == ([], None, 0, 0)
+
+
+def test_whoever_says_nothing_is_let_go_after_ten_seconds() -> None:
+    town = a_town()
+    quiet = town.stranger()
+    town.wait(9_980)
+    assert quiet.link.closed is None
+    town.wait(40)
+    assert quiet.link.closed == (CloseCode.HELLO_TIMEOUT, SENTENCES[CloseCode.HELLO_TIMEOUT])
+
+
+def test_rows_that_do_not_come_in_time_let_the_stranger_go_too() -> None:
+    town = a_town()
+    town.loop.save(at_once=True)
+    again = Town(log=town.log, rows=town.rows)
+    again.rows.holds_loads = True
+    ben = again.stranger()
+    ben.hello()
+    again.turn()
+    assert ben.session.stage is Stage.CHECKING
+    again.wait(10_040)
+    assert ben.link.closed == (CloseCode.HELLO_TIMEOUT, SENTENCES[CloseCode.HELLO_TIMEOUT])
+    again.rows.holds_loads = False
+    again.rows.answer_load()
+    again.turn()
+    assert (ben.link.frames, again.gateway.devices) == ([], 0)
+
+
+# --- asking -----------------------------------------------------------------------------------
+
+
+def test_a_message_is_answered_under_its_ref_and_handed_to_its_recipient() -> None:
+    town = a_town()
+    ada, ben = town.connect(PHONE), town.connect(TABLET)
+    sent = a_message()
+    ada.say(Ask(77, sent))
+    assert ada.take() == [Answered(77, Accepted(sent.id, sent.tag, town.clock, 1))]
+    assert ben.link.take() == [Entries(Lane.NORMAL, 1, (as_entry(sent, town.clock),))]
+
+
+def test_nothing_is_answered_or_handed_out_before_it_is_durable() -> None:
+    town = a_town()
+    ada, ben = town.connect(PHONE), town.connect(TABLET)
+    town.log.holds = True
+    ada.ask(a_message())
+    assert (ada.take(), ben.take()) == ([], [])
+    town.log.succeed()
+    town.turn()
+    assert (len(ada.link.take()), len(ben.link.take())) == (1, 1)
+
+
+def test_everything_that_came_in_one_frame_is_answered_in_one_frame() -> None:
+    town = a_town()
+    ada, ben = town.connect(PHONE), town.connect(TABLET)
+    ada.ask(*(a_message(n) for n in range(1, 51)))
+    town.turn()
+    assert [len(frame) for frame in ada.link.frames] == [50]
+    assert [len(frame) for frame in ben.link.frames] == [1]
+
+
+def test_a_storm_of_retries_is_answered_in_one_frame_too() -> None:
+    town = a_town()
+    ada = town.connect(PHONE)
+    town.write(50)
+    ada.ask(*(a_message(n) for n in range(1, 51)))
+    town.turn()
+    assert [len(frame) for frame in ada.link.frames] == [50]
+
+
+def test_ref_0_wants_no_answer_and_gets_none() -> None:
+    town = a_town()
+    ada, ben = town.connect(PHONE), town.connect(TABLET)
+    ada.say(Ask(0, a_message(1)), Ask(0, a_message(1)), Ask(0, a_message(3)))
+    assert ada.take() == []
+    assert ben.numbers() == [1]
+
+
+def test_what_is_malformed_is_refused_under_its_ref_and_the_rest_of_the_frame_is_taken() -> None:
+    town = a_town()
+    ada, ben = town.connect(PHONE), town.connect(TABLET)
+    ada.ask(a_message(0), a_message(1))
+    said = ada.take()
+    assert said == [
+        Answered(1, Malformed("n is not between 1 and 9007199254740991")),
+        Answered(2, Accepted(a_message(1).id, bytes(16), town.clock, 1)),
+    ]
+    assert ben.numbers() == [1]
+
+
+def test_what_is_malformed_and_wants_no_answer_ends_the_connection() -> None:
+    ada = a_town().connect(PHONE)
+    ada.say(Ask(0, a_message(0)))
+    sentence = "malformed: n is not between 1 and 9007199254740991"
+    assert ada.link.closed == (CloseCode.MALFORMED, sentence)
+    assert ada.goodbye == Goodbye(CloseCode.MALFORMED, sentence, 0)
+
+
+def test_a_message_id_with_another_devices_prefix_is_refused() -> None:
+    ada = a_town().connect(PHONE)
+    ada.ask(a_message(1, by=TABLET))
+    assert ada.take() == [Answered(1, Malformed("the id begins with another device"))]
+
+
+def test_an_unknown_recipient_is_named() -> None:
+    town = a_town()
+    ada = town.connect(PHONE)
+    nobody = device_id(12_345, 1)
+    ada.ask(a_message(1, to=nobody))
+    assert ada.take() == [Answered(1, UnknownRecipient(12_345))]
+
+
+def test_nobody_speaks_for_another_account() -> None:
+    town = a_town()
+    ada = town.connect(PHONE)
+    ada.ask(Closed(BEN), Unlinked(TABLET), Listed(BEN, 2, (), b""), ReceiptsSet(BEN, False))
+    assert ada.take() == [Answered(ref, NotAllowed()) for ref in (1, 2, 3, 4)]
+    assert town.loop.state.accounts.there(BEN).listed == {TABLET: 7}
+
+
+def test_an_ack_above_the_head_is_refused_and_frees_nothing() -> None:
+    town = a_town()
+    ben = town.connect()
+    town.write(3)
+    ben.take()
+    ben.ask(Acked(Lane.NORMAL, 4))
+    assert ben.take() == [Answered(1, AckAboveHead(3))]
+    assert town.loop.state.mailboxes.there(TABLET).lanes[Lane.NORMAL].waiting == 3
+
+
+@pytest.mark.parametrize("ref", [-1, REF_MAX + 1, (1 << 64) - 1])
+def test_a_ref_out_of_range_ends_the_connection(ref: int) -> None:
+    ada = a_town().connect(PHONE)
+    ada.say(Ask(ref, a_message()))
+    assert ada.link.closed == (CloseCode.MALFORMED, "a ref out of range")
+
+
+def test_garbage_ends_the_connection_and_says_where_not_what() -> None:
+    town = a_town()
+    ada = town.connect(PHONE)
+    ada.say_raw(encode([Ping(1)])[:-1] + b"\xa6secret")
+    assert ada.link.closed == (CloseCode.MALFORMED, "not a frame: wrong at $[0][1]")
+    assert town.gateway.counters.malformed == 1
+
+
+def test_an_ack_beside_a_malformed_message_still_gives_credit_back() -> None:
+    town = a_town(GatewayLimits(credit_entries=2))
+    ben = town.connect()
+    town.write(4)
+    assert ben.numbers() == [1, 2]
+    ben.say(Ask(1, a_message(0, by=TABLET, to=PHONE)), Ask(0, Acked(Lane.NORMAL, 2)))
+    assert ben.numbers() == [3, 4]
+
+
+def test_answers_to_a_connection_that_is_gone_go_nowhere() -> None:
+    town = a_town()
+    ada = town.connect(PHONE)
+    town.log.holds = True
+    ada.ask(a_message())
+    town.turn()
+    ada.session.lost()
+    again = town.connect(PHONE)
+    town.log.succeed()
+    assert (ada.link.take(), again.take()) == ([], [])
+
+
+# --- looking ----------------------------------------------------------------------------------
+
+
+def test_whom_to_seal_for_is_told() -> None:
+    town = a_town()
+    ada = town.connect(PHONE)
+    ada.say(Look(5, BEN), Look(6, 12_345))
+    assert ada.take() == [Devices(5, BEN, 1, {TABLET: 7}, b""), Devices(6, 12_345, 0, {}, b"")]
+
+
+def test_an_account_that_ended_looks_like_none() -> None:
+    town = a_town()
+    ada = town.connect(PHONE)
+    town.fold(TABLET, Closed(BEN))
+    ada.say(Look(5, BEN))
+    assert ada.take() == [Devices(5, BEN, 0, {}, b"")]
+
+
+@pytest.mark.parametrize("look", [Look(-1, BEN), Look(REF_MAX + 1, BEN), Look(1, 0), Look(1, 1 << 49)])
+def test_a_look_out_of_range_ends_the_connection(look: Look) -> None:
+    ada = a_town().connect(PHONE)
+    ada.say(look)
+    assert ada.link.closed == (CloseCode.MALFORMED, "no such ref or account")
+
+
+def test_a_thousand_looks_at_long_lists_come_in_frames_that_stay_small() -> None:
+    town = a_town()
+    signed = bytes(FormLimits().list_bytes)
+    town.fold(TABLET, Listed(BEN, 2, (TABLET,), signed))
+    ada = town.connect(PHONE)
+    ada.say(*(Look(ref, BEN) for ref in range(1, 1_001)))
+    ada.link.unsent_bytes = 1 << 20
+    town.turn()
+    assert ada.link.frames == []
+    ada.link.unsent_bytes = 0
+    ada.session.wake()
+    town.turn()
+    assert max(ada.link.sizes) < GatewayLimits().frame_bytes
+    assert ada.link.take() == [Devices(ref, BEN, 2, {TABLET: 7}, signed) for ref in range(1, 1_001)]
+
+
+def test_no_frame_is_larger_than_a_device_was_told() -> None:
+    town = a_town(GatewayLimits(frame_bytes=4_096))
+    ada = town.connect(PHONE)
+    ada.link.sizes.clear()
+    ada.ask(*(a_message(0) for _ in range(500)))
+    town.turn()
+    assert max(ada.link.sizes) <= 4_096
+    assert [item.ref for item in ada.link.take() if isinstance(item, Answered)] == list(range(1, 501))
+
+
+# --- limits -----------------------------------------------------------------------------------
+
+
+def test_who_sends_too_fast_is_told_when_to_try_again() -> None:
+    town = a_town(GatewayLimits(sends_per_s=10, sends_burst=3))
+    ada, ben = town.connect(PHONE), town.connect(TABLET)
+    ada.ask(*(a_message(n) for n in range(1, 6)))
+    said = ada.take()
+    assert [item for item in said if isinstance(item, Answered) and isinstance(item.said, RateLimited)] == [
+        Answered(4, RateLimited(101)),
+        Answered(5, RateLimited(101)),
+    ]
+    assert ben.numbers() == [1, 2, 3]
+    ben.ack(3)
+    town.wait(200)
+    ada.ask(a_message(4), a_message(5))
+    ada.take()
+    assert ben.numbers() == [4, 5]
+    assert town.gateway.counters.rate_limited == 2
+
+
+def test_who_sends_too_fast_without_wanting_an_answer_gets_none() -> None:
+    town = a_town(GatewayLimits(sends_per_s=10, sends_burst=1))
+    ada = town.connect(PHONE)
+    ada.say(Ask(0, a_message(1)), Ask(0, a_message(2)))
+    assert ada.take() == []
+
+
+def test_acks_do_not_count_as_messages() -> None:
+    town = a_town(GatewayLimits(sends_per_s=1, sends_burst=1))
+    ben = town.connect()
+    town.write(3)
+    ben.take()
+    ben.ask(Acked(Lane.NORMAL, 1), Acked(Lane.NORMAL, 2), Acked(Lane.NORMAL, 3))
+    assert ben.take() == [Answered(ref, Done()) for ref in (1, 2, 3)]
+
+
+def test_more_items_than_any_honest_client_sends_end_the_connection() -> None:
+    town = a_town(GatewayLimits(items_per_s=10, items_burst=20))
+    ada, ben = town.connect(PHONE), town.connect(TABLET)
+    ada.say(*(Ping(nonce) for nonce in range(21)))
+    assert ada.link.closed == (CloseCode.TOO_FAST, SENTENCES[CloseCode.TOO_FAST])
+    assert ada.goodbye == Goodbye(CloseCode.TOO_FAST, SENTENCES[CloseCode.TOO_FAST], 0)
+    ben.say(Ping(1))
+    assert ben.take() == [Pong(1, town.clock)]
+
+
+def test_too_many_looks_are_not_looked_at_before_they_are_counted() -> None:
+    town = a_town(GatewayLimits(items_burst=20))
+    town.fold(TABLET, Listed(BEN, 2, (TABLET,), bytes(65_536)))
+    ada = town.connect(PHONE)
+    ada.say(*(Look(ref, BEN) for ref in range(1, 22)))
+    assert ada.link.closed == (CloseCode.TOO_FAST, SENTENCES[CloseCode.TOO_FAST])
+    assert ada.link.take() == [Goodbye(CloseCode.TOO_FAST, SENTENCES[CloseCode.TOO_FAST], 0)]
+
+
+# --- staying ----------------------------------------------------------------------------------
+
+
+def test_a_heartbeat_is_answered_with_the_servers_clock() -> None:
+    town = a_town()
+    ben = town.connect()
+    ben.say(Ping((1 << 64) - 1), Ping(-5))
+    assert ben.take() == [Pong((1 << 64) - 1, town.clock), Pong(-5, town.clock)]
+
+
+def test_who_says_something_every_thirty_seconds_stays() -> None:
+    town = a_town()
+    ben = town.connect()
+    for _ in range(20):
+        town.wait(30_000)
+        ben.say(Ping(1))
+    assert ben.link.closed is None
+
+
+def test_who_says_nothing_for_ninety_seconds_is_let_go() -> None:
+    town = a_town()
+    ben = town.connect()
+    town.wait(89_980)
+    assert ben.link.closed is None
+    town.wait(60)
+    assert ben.link.closed == (CloseCode.SILENT, SENTENCES[CloseCode.SILENT])
+
+
+def test_who_does_not_read_for_a_minute_is_let_go() -> None:
+    town = a_town()
+    ben = town.connect()
+    ben.link.unsent_bytes = 1 << 20
+    for _ in range(20):
+        town.wait(10_000)
+        if ben.link.closed:
+            break
+        ben.say(Ping(1))
+    assert ben.link.closed == (CloseCode.UNREAD, SENTENCES[CloseCode.UNREAD])
+
+
+def test_a_device_that_stays_keeps_its_seat() -> None:
+    town = a_town()
+    ben = town.connect()
+    for _ in range(20):
+        town.wait(20_000)
+        ben.say(Ping(1))
+        assert town.registry.find(TABLET, town.pace) == ben.session.seat
+
+
+def test_who_is_sent_away_has_two_seconds_to_hear_it_however_long_it_was_silent() -> None:
+    town = a_town()
+    ben = town.connect()
+    town.wait(80_000)
+    town.connect()
+    assert ben.link.closed == (CloseCode.DISPLACED, SENTENCES[CloseCode.DISPLACED])
+    town.wait(LINGER_MS - 60)
+    assert not ben.link.was_cut
+    town.wait(120)
+    assert ben.link.was_cut
+
+
+# --- leaving ----------------------------------------------------------------------------------
+
+
+def test_a_removed_device_is_told_and_let_go_at_once() -> None:
+    town = a_town()
+    ben = town.connect()
+    town.fold(TABLET, Unlinked(TABLET))
+    assert ben.link.closed == (CloseCode.REMOVED, SENTENCES[CloseCode.REMOVED])
+    assert ben.goodbye == Goodbye(CloseCode.REMOVED, SENTENCES[CloseCode.REMOVED], 0)
+    assert (town.gateway.devices, town.registry.find(TABLET, town.pace)) == (0, None)
+
+
+def test_what_was_still_to_be_said_is_said_before_the_goodbye() -> None:
+    town = a_town()
+    ada = town.connect(PHONE)
+    ada.say(Ping(7), Hello(1, PHONE, b"", 0, 0, 0))
+    assert ada.link.take() == [
+        Pong(7, town.clock),
+        Goodbye(CloseCode.OUT_OF_STATE, SENTENCES[CloseCode.OUT_OF_STATE], 0),
+    ]
+
+
+def test_nothing_is_heard_or_said_after_the_goodbye() -> None:
+    town = a_town()
+    ada, ben = town.connect(PHONE), town.connect(TABLET)
+    ben.hello()
+    ben.link.take()
+    ben.say(Ping(1), Ask(1, a_message(by=TABLET, to=PHONE)))
+    ada.ask(a_message())
+    assert ben.take() == []
+    assert numbers_of(ada.take()) == []
+
+
+def test_a_connection_that_ends_while_it_catches_up_leaves_nothing_behind() -> None:
+    town = a_town()
+    town.write(300)
+    ben = town.stranger()
+    ben.hello()
+    while not ben.link.frames:
+        town.turn_once()
+    ben.session.lost()
+    town.turn()
+    assert (town.gateway.connections, town.gateway.devices, account_of(ben.session.device)) == (0, 0, BEN)
