@@ -1,0 +1,159 @@
+"""Ticks: per device, never backward, and what must be sealed again is."""
+
+from __future__ import annotations
+
+from nightmail.client.events import DeliveryReceipt, MessageFailed, ReadReceipt
+from nightmail.client.messages import Message, Tick, conversation_id
+from nightmail.model.records import Sent, Voided
+from nightmail.model.refusals import StaleDevices
+from nightmail.model.rows import Change
+from nightmail.model.words import Lane, Reason, State
+from nightmail.wire.items import Receipts
+from tests.client.script import ALICE, BOB, LAPTOP, PHONE, TABLET, Script, an_entry, entries
+
+OTHER = TABLET + 1
+
+
+def change(seq: int, device: int, state: State, *spans: int, why: Reason = Reason.NONE, by: int = PHONE) -> Receipts:
+    n = spans[0] if state is State.FAILED else 0
+    return Receipts((Change((by, BOB, Lane.NORMAL, device, state, n), seq, 50 + seq, why, list(spans)),))
+
+
+def sent_messages(count: int) -> tuple[Script, list[Message]]:
+    """That many messages, accepted for two devices of Bob's."""
+    script = Script()
+    script.lists[BOB] = (1, {TABLET: 7, OTHER: 7})
+    script.lists[ALICE] = (1, {PHONE: 7, LAPTOP: 7})
+    script.connect()
+    messages = [script.write() for _ in range(count)]
+    script.bodies()
+    script.accept()
+    return script, messages
+
+
+def test_delivered_when_the_first_device_has_it_and_read_when_the_first_has_read_it() -> None:
+    script, (message,) = sent_messages(1)
+    script.say(change(1, OTHER, State.DELIVERED, 1, 1))
+    assert script.state(message) == ("delivered", "")
+    script.say(change(2, OTHER, State.READ, 1, 1))
+    script.say(change(3, TABLET, State.DELIVERED, 1, 1))
+    assert script.state(message) == ("read", "")
+    where = conversation_id(ALICE, BOB)
+    assert script.told(DeliveryReceipt) == [
+        DeliveryReceipt(message.id, where, 51, OTHER, Tick.DELIVERED),
+        DeliveryReceipt(message.id, where, 53, TABLET, Tick.DELIVERED),
+    ]
+    assert script.told(ReadReceipt) == [ReadReceipt(where, message.id, 52, OTHER, (message.id,))]
+
+
+def test_failed_only_if_no_device_got_it() -> None:
+    script, (message,) = sent_messages(1)
+    script.say(change(1, OTHER, State.FAILED, 1, 1, why=Reason.EXPIRED))
+    assert script.state(message) == ("sent", "")
+    script.say(change(2, TABLET, State.FAILED, 1, 1, why=Reason.MAILBOX_FULL))
+    assert script.state(message)[0] == "failed"
+    assert [event.message_id for event in script.told(MessageFailed)] == [message.id]
+
+
+def test_one_receipt_for_many_messages_moves_them_all_once() -> None:
+    script, messages = sent_messages(5)
+    script.say(change(1, TABLET, State.READ, 1, 3, 5, 5))
+    script.say(change(2, TABLET, State.READ, 1, 5))
+    first, second = script.told(ReadReceipt)
+    assert first.messages == (messages[0].id, messages[1].id, messages[2].id, messages[4].id)
+    assert (first.read_up_to, second.messages) == (messages[4].id, (messages[3].id,))
+
+
+def test_a_receipt_that_is_repeated_or_late_changes_nothing() -> None:
+    script, (message,) = sent_messages(1)
+    script.say(change(5, TABLET, State.READ, 1, 1))
+    script.say(change(5, TABLET, State.READ, 1, 1))
+    script.say(change(6, TABLET, State.DELIVERED, 1, 1))
+    script.say(change(7, TABLET, State.FAILED, 1, 1, why=Reason.EXPIRED))
+    assert script.state(message) == ("read", "")
+    assert script.told(DeliveryReceipt) == []
+
+
+def test_a_receipt_may_come_before_the_answer_to_the_send() -> None:
+    script = Script()
+    script.connect()
+    message = script.write()
+    script.bodies()
+    script.say(change(1, TABLET, State.DELIVERED, 1, 1))
+    assert script.state(message) == ("delivered", "")
+    script.accept()
+    assert script.state(message) == ("delivered", "")
+
+
+def test_what_a_device_could_not_open_is_sealed_again_for_it_alone_three_times_at_most() -> None:
+    script, (message,) = sent_messages(1)
+    script.say(change(1, TABLET, State.FAILED, 1, 1, why=Reason.UNDECRYPTABLE))
+    for n in (1, 2, 3):
+        (sent,) = script.bodies()
+        assert isinstance(sent, Sent)
+        assert (sent.of, sent.lane, sent.n) == (message.id, Lane.HIGH, n)
+        assert ([e.device for e in sent.envelopes], sent.own_envelopes) == ([TABLET], ())
+        assert sent.id != message.id
+        script.accept()
+        key = (PHONE, BOB, Lane.HIGH, TABLET, State.FAILED, n)
+        script.say(Receipts((Change(key, 1 + n, 60, Reason.UNDECRYPTABLE, [n, n]),)))
+    assert script.bodies() == []
+    script.say(change(9, OTHER, State.FAILED, 1, 1, why=Reason.EXPIRED))
+    assert script.state(message)[0] == "failed"
+
+
+def test_a_reseal_that_arrives_delivers_the_message() -> None:
+    script, (message,) = sent_messages(1)
+    script.say(change(1, TABLET, State.FAILED, 1, 1, why=Reason.UNDECRYPTABLE))
+    script.bodies()
+    script.accept()
+    script.say(Receipts((Change((PHONE, BOB, Lane.HIGH, TABLET, State.DELIVERED, 0), 2, 60, Reason.NONE, [1, 1]),)))
+    assert script.state(message) == ("delivered", "")
+
+
+def test_a_reseal_for_a_device_that_is_gone_is_given_up_and_so_that_device_has_failed() -> None:
+    script, (message,) = sent_messages(1)
+    script.say(change(1, TABLET, State.FAILED, 1, 1, why=Reason.UNDECRYPTABLE))
+    script.bodies()
+    script.lists[BOB] = (2, {OTHER: 7})
+    (void,) = script.answer(StaleDevices(2, (), (TABLET,), ()))
+    assert isinstance(void, Voided)
+    script.accept()
+    assert script.store.outgoing() == []
+    found = script.store.message(message.id)
+    assert found is not None
+    assert found.places[TABLET].state is Tick.FAILED
+
+
+def test_an_own_device_without_a_copy_gets_one() -> None:
+    script, (message,) = sent_messages(1)
+    script.say(change(1, LAPTOP, State.FAILED, 1, 1, why=Reason.STALE_DEVICES))
+    (sent,) = script.bodies()
+    assert isinstance(sent, Sent)
+    assert (sent.envelopes, [e.device for e in sent.own_envelopes], sent.of) == ((), [LAPTOP], message.id)
+    assert script.state(message) == ("sent", "")
+
+
+def test_own_copies_never_change_ticks() -> None:
+    script, (message,) = sent_messages(1)
+    script.say(change(1, LAPTOP, State.FAILED, 1, 1, why=Reason.MAILBOX_FULL))
+    script.say(change(2, LAPTOP, State.DELIVERED, 1, 1))
+    assert script.state(message) == ("sent", "")
+
+
+def test_receipts_for_what_another_own_device_sent_are_kept_until_its_copy_arrives() -> None:
+    script = Script()
+    script.connect()
+    script.say(change(1, TABLET, State.DELIVERED, 1, 2, by=LAPTOP))
+    script.say(change(2, TABLET, State.READ, 1, 1, by=LAPTOP))
+    script.say(entries(1, an_entry(1, by=LAPTOP, to=BOB), an_entry(2, by=LAPTOP, to=BOB)))
+    script.bodies()
+    states = [message.state for message in script.store.history(BOB, 9)]
+    assert states == [Tick.READ, Tick.DELIVERED]
+
+
+def test_a_receipt_for_somebody_elses_message_or_an_endless_interval_is_harmless() -> None:
+    script, (message,) = sent_messages(1)
+    script.say(change(1, TABLET, State.READ, 1, 1, by=TABLET))
+    script.say(change(2, TABLET, State.DELIVERED, 1, (1 << 53) - 1))
+    assert script.state(message) == ("delivered", "")

@@ -1,0 +1,232 @@
+"""Every store keeps the words of `client/store.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from nightmail.client.memory_store import MemoryStore
+from nightmail.client.messages import Message, Place, Tick
+from nightmail.client.sqlite_store import SqliteStore
+from nightmail.client.store import (
+    Conversation,
+    Cursors,
+    DeviceList,
+    Early,
+    Identity,
+    Mark,
+    Numbered,
+    Outgoing,
+    Store,
+)
+from nightmail.model.ids import account_id, device_id
+from nightmail.model.words import Kind, Lane
+
+ALICE, BOB = account_id("alice"), account_id("bob")
+PHONE, TABLET = device_id(ALICE, 1), device_id(BOB, 1)
+
+
+class Kept:
+    """A store, and what is left of it after a crash."""
+
+    def __init__(self, store: Store, crash: Callable[[Store], Store]) -> None:
+        self.store, self._crash = store, crash
+
+    def crash(self) -> Store:
+        self.store = self._crash(self.store)
+        return self.store
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
+    if request.param == "memory":
+        memory = MemoryStore()
+
+        def drop(_: Store) -> Store:
+            memory.crash()
+            return memory
+
+        yield Kept(memory, drop)
+        return
+
+    def reopen(store: Store) -> Store:
+        store.close()
+        return SqliteStore(tmp_path)
+
+    place = Kept(SqliteStore(tmp_path), reopen)
+    yield place
+    place.store.close()
+
+
+def a_message(number: int = 1, *, at: int = 0, by: int = PHONE, peer: int = BOB) -> Message:
+    return Message(
+        id=f"{by:x}:{1_000 + number}:{number:05d}:abcd", peer=peer, by=by, own=True, at=at, body=b"body %d" % number
+    )
+
+
+def an_outgoing(n: int, lane: Lane = Lane.NORMAL) -> Outgoing:
+    ident = f"{PHONE:x}:1:{n:05d}:a"
+    return Outgoing(
+        to=BOB, lane=lane, n=n, id=ident, original=ident, nonce=b"n", tag=b"t", composed_at=5, sealed={3: (TABLET,)}
+    )
+
+
+def test_what_is_committed_survives_a_crash_and_what_is_not_is_gone_as_a_whole(kept: Kept) -> None:
+    store = kept.store
+    store.put_cursors(Cursors(1, 2, 3))
+    store.put_message(a_message(1))
+    store.commit()
+    store.put_cursors(Cursors(9, 9, 9))
+    store.put_message(a_message(2))
+    store.put_message(replace(a_message(1), state=Tick.FAILED))
+    store = kept.crash()
+    assert store.cursors() == Cursors(1, 2, 3)
+    assert store.message(a_message(2).id) is None
+    assert store.message(a_message(1).id) == a_message(1)
+
+
+def test_a_read_sees_what_was_written_before_it_is_committed(kept: Kept) -> None:
+    store = kept.store
+    assert not store.dirty
+    store.put_cursors(Cursors(4))
+    assert store.cursors() == Cursors(4)
+    assert store.dirty
+    store.commit()
+    assert not store.dirty
+
+
+def test_a_rollback_leaves_everything_as_it_was_committed(kept: Kept) -> None:
+    store = kept.store
+    store.put_outgoing(an_outgoing(1))
+    store.commit()
+    store.drop_outgoing(BOB, Lane.NORMAL, 1)
+    store.put_outgoing(an_outgoing(2))
+    store.rollback()
+    assert not store.dirty
+    assert store.outgoing() == [an_outgoing(1)]
+
+
+def test_a_commit_of_nothing_is_harmless(kept: Kept) -> None:
+    kept.store.commit()
+    assert kept.store.identity() is None
+    assert kept.store.cursors() == Cursors()
+
+
+def test_the_identity_is_kept_and_shows_its_token_to_nobody(kept: Kept) -> None:
+    identity = Identity("alice", ALICE, PHONE, 7, b"secret token".ljust(32))
+    kept.store.put_identity(identity)
+    kept.store.commit()
+    assert kept.crash().identity() == identity
+    assert "secret" not in repr(identity)
+
+
+def test_a_sequence_is_never_given_twice_once_it_was_committed(kept: Kept) -> None:
+    given = [kept.store.next_sequence() for _ in range(3)]
+    kept.store.commit()
+    store = kept.crash()
+    assert store.next_sequence() > max(given)
+
+
+def test_what_waits_is_given_by_stream_and_number(kept: Kept) -> None:
+    store = kept.store
+    rows = [an_outgoing(2), an_outgoing(1, Lane.HIGH), an_outgoing(10), an_outgoing(1)]
+    for row in rows:
+        store.put_outgoing(row)
+    assert store.outgoing() == [rows[3], rows[0], rows[2], rows[1]]
+    store.put_outgoing(replace(rows[3], void="too_old"))
+    store.drop_outgoing(BOB, Lane.NORMAL, 2)
+    assert store.outgoing() == [replace(rows[3], void="too_old"), rows[2], rows[1]]
+
+
+def test_the_last_number_of_a_stream_is_its_own(kept: Kept) -> None:
+    kept.store.put_last_number(BOB, Lane.HIGH, 4)
+    assert kept.store.last_number(BOB, Lane.HIGH) == 4
+    assert kept.store.last_number(BOB, Lane.NORMAL) == kept.store.last_number(ALICE, Lane.HIGH) == 0
+
+
+def test_a_message_comes_back_as_it_was_put(kept: Kept) -> None:
+    message = replace(
+        a_message(1, at=77), kind=Kind.CONTROL, life_ms=9, state=Tick.DELIVERED, reason="why",
+        places={TABLET: Place(Tick.DELIVERED, 80, "", 2)},
+    )  # fmt: skip
+    kept.store.put_message(message)
+    kept.store.commit()
+    assert kept.crash().message(message.id) == message
+
+
+def test_history_is_sorted_by_stamp_then_id_and_what_has_no_stamp_stands_last(kept: Kept) -> None:
+    late, early, pending, same = a_message(1, at=50), a_message(9, at=20), a_message(2), a_message(3, at=50)
+    for message in (pending, late, same, early, a_message(4, at=1, peer=ALICE)):
+        kept.store.put_message(message)
+    assert kept.store.history(BOB, 10) == [early, late, same, pending]
+    assert kept.store.history(BOB, 2) == [same, pending]
+    assert kept.store.history(BOB, 2, before=same.position) == [early, late]
+    assert kept.store.history(BOB, 0) == []
+
+
+def test_numbers_are_found_by_range_and_a_range_may_be_as_wide_as_it_likes(kept: Kept) -> None:
+    rows = [Numbered(TABLET, ALICE, Lane.NORMAL, n, f"m{n}") for n in (1, 2, 5)]
+    for row in rows:
+        kept.store.put_numbered(row)
+    kept.store.put_numbered(Numbered(TABLET, ALICE, Lane.HIGH, 2, "other lane"))
+    assert kept.store.numbered(TABLET, ALICE, Lane.NORMAL, 2, 4) == [rows[1]]
+    assert kept.store.numbered(TABLET, ALICE, Lane.NORMAL, 1, (1 << 53) - 1) == rows
+
+
+def test_a_mark_moves_from_unread_to_reading_to_none(kept: Kept) -> None:
+    store = kept.store
+    row = Numbered(TABLET, ALICE, Lane.NORMAL, 1, "m", Mark.UNREAD)
+    other = Numbered(PHONE, BOB, Lane.NORMAL, 1, "o", Mark.UNREAD)
+    store.put_numbered(row)
+    store.put_numbered(other)
+    assert store.marked(Mark.UNREAD) == sorted([row, other], key=lambda row: row.by)
+    assert store.marked(Mark.UNREAD, BOB) == [row]
+    store.put_numbered(replace(row, mark=Mark.READING))
+    assert store.marked(Mark.UNREAD, BOB) == []
+    assert store.marked(Mark.READING) == [replace(row, mark=Mark.READING)]
+    store.put_numbered(replace(row, mark=Mark.NONE))
+    assert store.marked(Mark.READING) == []
+    assert store.numbered(TABLET, ALICE, Lane.NORMAL, 1, 1) == [replace(row, mark=Mark.NONE)]
+
+
+def test_a_mark_that_was_not_committed_comes_back_with_the_crash(kept: Kept) -> None:
+    row = Numbered(TABLET, ALICE, Lane.NORMAL, 1, "m", Mark.READING)
+    kept.store.put_numbered(row)
+    kept.store.commit()
+    kept.store.put_numbered(replace(row, mark=Mark.NONE))
+    assert kept.crash().marked(Mark.READING) == [row]
+
+
+def test_conversations_are_listed_newest_first(kept: Kept) -> None:
+    kept.store.put_conversation(Conversation(BOB, "bob", 5))
+    kept.store.put_conversation(Conversation(ALICE, "", 9))
+    assert kept.store.conversations() == [Conversation(ALICE, "", 9), Conversation(BOB, "bob", 5)]
+    assert kept.store.conversation(3) == Conversation(3)
+
+
+def test_unopened_numbers_are_kept_per_lane_until_dropped(kept: Kept) -> None:
+    for lane, seq in ((Lane.NORMAL, 9), (Lane.NORMAL, 3), (Lane.HIGH, 3), (Lane.NORMAL, 3)):
+        kept.store.put_unopened(lane, seq)
+    assert kept.store.unopened(Lane.NORMAL) == [3, 9]
+    kept.store.drop_unopened(Lane.NORMAL, [3, 4])
+    assert (kept.store.unopened(Lane.NORMAL), kept.store.unopened(Lane.HIGH)) == ([9], [3])
+
+
+def test_early_receipts_are_one_row_per_device_state_and_reason(kept: Kept) -> None:
+    early = Early(PHONE, BOB, Lane.NORMAL, TABLET, Tick.DELIVERED, "", 5, [1, 3])
+    failed = Early(PHONE, BOB, Lane.NORMAL, TABLET, Tick.FAILED, "expired", 6, [9, 9])
+    kept.store.put_early(early)
+    kept.store.put_early(failed)
+    kept.store.put_early(replace(early, at=8, numbers=[1, 7]))
+    assert kept.store.early(PHONE, BOB, Lane.NORMAL) == [replace(early, at=8, numbers=[1, 7]), failed]
+    assert list(kept.store.early(PHONE, BOB, Lane.HIGH)) == []
+
+
+def test_a_device_list_is_replaced_as_a_whole(kept: Kept) -> None:
+    assert kept.store.device_list(BOB) is None
+    kept.store.put_device_list(DeviceList(BOB, 1, {TABLET: 7}))
+    kept.store.put_device_list(DeviceList(BOB, 2, {TABLET + 1: 8}))
+    assert kept.store.device_list(BOB) == DeviceList(BOB, 2, {TABLET + 1: 8})
