@@ -214,11 +214,10 @@ class Pump:
         return out >= self._limits.credit_entries or self._bytes >= self._limits.credit_bytes
 
     def repeat(self, *, stalled: bool) -> bool:
-        """It is time. While the first offer itself is still on its way, a repeat would only queue behind it."""
-        if stalled:
-            return False
+        """It is time; whether anything is offered again. While bytes are still on their way, that would only queue
+        behind them: then nothing is, but the device does not get longer for it."""
         self._repeats += 1
-        if self.suspect:
+        if stalled or self.suspect:
             return False
         lane = HIGH if self._flights and self._acked[1] < self._flights[0][1] else NORMAL
 
