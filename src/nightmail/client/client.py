@@ -34,6 +34,7 @@ from .events import DeliveryReceipt, Event, MessageFailed, ReadReceipt, SentAck
 from .handles import Receipt
 from .http import Http, bearer
 from .limits import ClientLimits
+from .linking import LinkRequest, choose_identity
 from .listeners import Listeners
 from .machine import Machine
 from .messages import Message, Position, Tick
@@ -165,6 +166,23 @@ class Client:
         await driver.committed()
         return count
 
+    async def link(self, request: LinkRequest) -> int:
+        """Vouch for a new device of this account, and list it, so that others seal for it; its number.
+
+        Safe to repeat. The list is not signed yet: that comes with sealing.
+        """
+        if request.handle != self.identity.handle:
+            raise Misused(f"the device asks for {request.handle!r}, not for {self.identity.handle!r}")
+        joined = await self.http.link(request.registration, request.token_digest, request.label, request.platform)
+        device = int(joined.device, 16)
+        account = await self.http.account(self.identity.handle)
+        listed = [int(known, 16) for known in account.devices]
+        if device not in listed:
+            await self.http.list_devices(account.list_version + 1, [*listed, device], b"")
+        with self._open_driver().working() as machine:
+            machine.forget_own_devices()
+        return device
+
     # --- looking --------------------------------------------------------------------------------
 
     def history(self, peer: str | int, limit: int = 100, before: Message | Position | None = None) -> list[Message]:
@@ -235,14 +253,14 @@ class Client:
             if not self._handle:
                 raise Misused(f"the profile {self._path} is empty: say which handle to register")
             # Chosen and saved before it is said: whoever loses the answer asks again and gets the same device.
-            identity = Identity(
-                self._handle, account_id(self._handle), 0, self._chance.getrandbits(31), self._chance.randbytes(32)
-            )
+            identity = choose_identity(self._handle)
             store.put_identity(identity)
             store.commit()
         if self._handle and identity.handle != self._handle:
             raise Misused(f"the profile {self._path} belongs to {identity.handle!r}, not to {self._handle!r}")
         if not identity.device:
+            if not self._handle:
+                raise Misused(f"the profile {self._path} was never finished: register its handle, or link it")
             joined = await self._http("").register(identity, self._label, self._platform)
             identity = replace(identity, device=int(joined.device, 16))
             store.put_identity(identity)

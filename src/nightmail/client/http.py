@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import http.client
 import ssl
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from nightmail.model.words import Platform
 
 from .errors import HttpError, Refused, Unreachable
 from .limits import ClientLimits
+from .linking import token_digest
 from .store import Identity
 
 
@@ -67,7 +67,7 @@ class Http:
         """An account and its first device. The same identity again gives the same device."""
         asked = {
             "handle": identity.handle, "label": label, "platform": platform.name.lower(),
-            "registration": identity.registration, "token_digest": hashlib.sha256(identity.token).hexdigest(),
+            "registration": identity.registration, "token_digest": token_digest(identity),
         }  # fmt: skip
         return await self._ask("POST", "/v1/accounts", asked, Joined)
 

@@ -1,0 +1,47 @@
+"""The face for scripts: the same client, on a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+import pytest
+
+from nightmail.client.errors import Misused, ProfileInUse
+from nightmail.client.messages import Tick
+from nightmail.client.sync import SyncClient
+from tests.client.harbour import QUICK, Harbour, harbour
+
+
+def test_a_script_sends_and_receives_without_asyncio(tmp_path: Path) -> None:
+    def script(place: Harbour, profiles: list[Path]) -> None:
+        servers = [place.address]
+        with (
+            SyncClient(profiles[0], servers, limits=QUICK) as alice,
+            SyncClient(profiles[1], servers, limits=QUICK) as bob,
+        ):
+            sent = alice.send("bob", b"hello")
+            message = bob.receive(timeout=10)
+            assert message.body == b"hello"
+            alice.wait(sent, timeout=10)
+            assert bob.unread() == 1
+            assert bob.read(message.peer) == 1
+            alice.wait(sent, Tick.READ, timeout=10)
+            assert [m.body for m in alice.history("bob")] == [b"hello"]
+            assert [c.handle for c in alice.conversations()] == ["bob"]
+            with pytest.raises(TimeoutError):
+                bob.receive(timeout=0.01)
+            with pytest.raises(ProfileInUse):
+                SyncClient(profiles[0], servers).__enter__()
+        with pytest.raises(Misused):
+            alice.send("bob", b"too late")
+
+    async def story() -> None:
+        async with harbour() as place:
+            profiles = [place.profile(tmp_path, "alice"), place.profile(tmp_path, "bob")]
+            await asyncio.to_thread(script, place, profiles)
+
+    before = threading.active_count()
+    asyncio.run(story())
+    assert threading.active_count() == before
