@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from nightmail.core.mailbox import needs_acked, step_acked
+from nightmail.core.devices import needs_account, step_closed
 from nightmail.core.state import State, missing_row
 from nightmail.core.step import FOLDS, LOOKS_FIRST
 from nightmail.model.effects import Changed, Forward
 from nightmail.model.ids import account_id, device_id, shard_of
-from nightmail.model.records import Acked, ChangesAcked, Closed, Receipted, Ticked
+from nightmail.model.records import ChangesAcked, Closed, Receipted, Ticked
 from nightmail.model.rows import Account, Change, Changes, DueHour, Gap, Kept, Mailbox, Numbers, Queue, RowKey, Stream
 from nightmail.model.words import Lane, Reason
 from nightmail.model.words import State as Became
@@ -111,10 +111,10 @@ def test_nothing_is_written_while_asking() -> None:
 
 def test_a_record_whose_needs_are_not_met_is_not_taken() -> None:
     state = StrictState()
-    ((needs, step),) = strict({1: {Acked: (needs_acked, step_acked)}})[1].values()
-    assert needs(state, PHONE, Acked(NORMAL, 1)) == [RowKey(Kept.MAILBOX, PHONE)]
+    ((needs, step),) = strict({1: {Closed: (needs_account, step_closed)}})[1].values()
+    assert needs(state, PHONE, Closed(ALICE)) == [RowKey(Kept.ACCOUNT, ALICE)]
     with pytest.raises(Unnamed, match="before its needs were met"):
-        step(state, PHONE, 0, Acked(NORMAL, 1))
+        step(state, PHONE, 0, Closed(ALICE))
 
 
 def attempt(step: Any, state: StrictState) -> None:

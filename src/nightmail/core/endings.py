@@ -8,7 +8,6 @@ Every ending leaves a gap for the device (if there still is one) and a failure f
 
 from __future__ import annotations
 
-from nightmail.model.ids import account_of
 from nightmail.model.notes import Dropped
 from nightmail.model.records import Expired, Watched
 from nightmail.model.rows import DueItem, Entry, Mailbox, Need, Queue, queue_id
@@ -66,7 +65,7 @@ def _drop(state: Shard, device: int, mailbox: Mailbox, lane: Lane, seqs: list[in
     if not seqs:
         return
     queue, number = mailbox.lanes[lane], queue_id(device, lane)
-    verdicts = Verdicts()
+    verdicts = Verdicts(device)
     for seq in seqs:
         entry = state.entries[number].pop(seq)
         queue.waiting -= 1
@@ -75,13 +74,12 @@ def _drop(state: Shard, device: int, mailbox: Mailbox, lane: Lane, seqs: list[in
             state.dropped.append((number, seq))
         _fail(state, verdicts, device, lane, seq, entry, Reason.EXPIRED)
     state.mailboxes.put(device, mailbox, state.offset)
-    verdicts.tell(state, device, lane)
+    verdicts.tell(state, lane)
 
 
 def _fail(state: Shard, verdicts: Verdicts, device: int, lane: Lane, seq: int, entry: Entry, reason: Reason) -> None:
     state.notes.append(Dropped(state.now, device, lane, seq, reason))
-    if account_of(entry.by) != account_of(device):
-        verdicts.fail(entry, reason)
+    verdicts.fail(entry, reason)
 
 
 # --- the clock --------------------------------------------------------------------------------
@@ -133,12 +131,12 @@ def end_mailbox(state: Shard, device: int) -> None:
         return
     for lane in Lane:
         queue, number = mailbox.lanes[lane], queue_id(device, lane)
-        verdicts = Verdicts()
+        verdicts = Verdicts(device)
         for seq, entry in sorted(state.entries.pop(number, {}).items()):
             _fail(state, verdicts, device, lane, seq, entry, Reason.DEVICE_REMOVED)
         state.filed.pop(number, None)
         if state.stored.get(number, 0) > queue.acked:
             state.cleared[number] = queue.head
-        verdicts.tell(state, device, lane)
+        verdicts.tell(state, lane)
     state.mailboxes.put(device, None, state.offset)
     state.changes.put(device, None, state.offset)

@@ -9,25 +9,22 @@ gap is handed out like an entry, so a device can always tell "not yet" from "nev
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from nightmail.model.answers import Done
 from nightmail.model.effects import Answer, Grew
-from nightmail.model.ids import DEVICE_BITS
 from nightmail.model.notes import Taken
 from nightmail.model.records import Acked
 from nightmail.model.refusals import AckAboveHead, UnknownDevice
 from nightmail.model.rows import DueItem, Entry, EntryRange, Gap, Kept, Mailbox, Need, Queue, queue_id
-from nightmail.model.spans import add_span
 from nightmail.model.words import Lane, Reason
 
 from . import due
 from .gaps import drop_gaps, first_waiting, gap_at
 from .receipts import Verdicts
-from .state import NOTHING, missing_row
+from .state import Entries, missing_row
 from .state import State as Shard
 
 UNDECRYPTABLE, DONE = Reason.UNDECRYPTABLE, Done()
+NO_ENTRIES: Entries = {}
 
 # --- filing -----------------------------------------------------------------------------------
 
@@ -120,11 +117,7 @@ def offer(state: Shard, device: int, lane: Lane, after: int, limit: int) -> list
 # --- acknowledging ----------------------------------------------------------------------------
 
 
-def needs_acked(state: Shard, by: int, acked: Acked) -> Sequence[Need]:
-    if mailbox := state.mailboxes.rows.get(by):
-        queue, entries = mailbox.lanes[acked.lane], state.entries.get(by << 1 | acked.lane)
-        if entries is not None and len(entries) == queue.waiting:
-            return NOTHING
+def needs_acked(state: Shard, by: int, acked: Acked) -> list[Need]:
     missing: list[Need] = []
     if mailbox := _needs_mailbox(state, by, missing):
         queue = mailbox.lanes[acked.lane]
@@ -140,18 +133,23 @@ def step_acked(state: Shard, by: int, via: int, acked: Acked) -> None:
         state.effects.append(Answer(via, UnknownDevice(by)))
         return
     lane, upto = acked.lane, acked.upto
-    queue = mailbox.lanes[lane]
+    queue, number = mailbox.lanes[lane], by << 1 | lane
     if upto > queue.head:
         state.effects.append(Answer(via, AckAboveHead(queue.head)))
         return
+    low, entries = queue.acked + 1, state.entries.get(number, NO_ENTRIES)
+    if len(entries) != queue.waiting:
+        _look_at_entries(state, queue, number, low, upto)
     if via:
         # Asked for by a client that must know when it may forget which numbers it could not open.
         state.effects.append(Answer(via, DONE))
-    if upto <= queue.acked:
+    if upto < low:
         return  # A repeated or late ack says nothing new.
-    low, queue.acked = queue.acked + 1, upto
-    _take(state, by, lane, queue, low, frozenset(acked.unreadable))
-    number = by << 1 | lane
+    queue.acked = upto
+    queue.waiting -= len(entries)
+    verdicts = _take(entries, by, low, upto, frozenset(acked.unreadable))
+    queue.waiting += len(entries)
+    verdicts.tell(state, lane)
     if queue.gaps:
         drop_gaps(queue.gaps, upto)
     if state.stored.get(number, 0) >= low:
@@ -160,29 +158,24 @@ def step_acked(state: Shard, by: int, via: int, acked: Acked) -> None:
     state.notes.append(Taken(state.shard.now, by, lane, low, upto, acked.unreadable))
 
 
-def _take(state: Shard, device: int, lane: Lane, queue: Queue, low: int, unreadable: frozenset[int]) -> None:
-    """Let go of the entries from `low` to what is acknowledged now, and tell their senders."""
-    entries, own = state.entries.get(device << 1 | lane, {}), device >> DEVICE_BITS
-    verdicts = Verdicts()
-    held, by, spans = len(entries), 0, None
-    for seq in range(low, queue.acked + 1):
+def _take(entries: Entries, device: int, low: int, high: int, unreadable: frozenset[int]) -> Verdicts:
+    """Let go of the entries from `low` to `high`; returns what their senders are to be told."""
+    verdicts = Verdicts(device)
+    by, first, last = 0, 0, 0
+    for seq in range(low, high + 1):
         entry = entries.pop(seq, None)
         if entry is None:
             continue  # A gap: its sender was told when it arose.
-        if entry.by != by:
-            by = entry.by
-            # A copy of one's own message never changes its ticks.
-            spans = None if by >> DEVICE_BITS == own else verdicts.delivered.setdefault(by, [])
-        if spans is None:
-            continue
-        if seq in unreadable:
-            verdicts.fail(entry, UNDECRYPTABLE)
-        elif spans and entry.n == spans[-1] + 1:
-            spans[-1] = entry.n  # The usual case, spared a call.
-        else:
-            add_span(spans, entry.n, entry.n)
-    queue.waiting -= held - len(entries)
-    verdicts.tell(state, device, lane)
+        if entry.n != last + 1 or entry.by != by or seq in unreadable:
+            # Anything but the usual case: one more of the same sender.
+            verdicts.deliver(by, first, last)
+            by, first = entry.by, entry.n
+            if seq in unreadable:
+                verdicts.fail(entry, UNDECRYPTABLE)
+                by = 0
+        last = entry.n
+    verdicts.deliver(by, first, last)
+    return verdicts
 
 
 # --- what must be in memory -------------------------------------------------------------------
@@ -214,6 +207,14 @@ def needs_whole(state: Shard, device: int, missing: list[Need]) -> None:
 
 def _needs_mailbox(state: Shard, device: int, missing: list[Need]) -> Mailbox | None:
     return None if missing_row(state.mailboxes, Kept.MAILBOX, device, missing) else state.mailboxes.rows[device]
+
+
+def _look_at_entries(state: Shard, queue: Queue, number: int, low: int, high: int) -> None:
+    """Raise KeyError unless these entries are in memory."""
+    missing: list[Need] = []
+    _needs_entries(state, queue, number, low, high, missing)
+    if missing:
+        raise KeyError(*missing)
 
 
 def _needs_entries(state: Shard, queue: Queue, number: int, low: int, high: int, missing: list[Need]) -> None:

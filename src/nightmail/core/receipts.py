@@ -28,26 +28,34 @@ DELIVERED, READ, FAILED, NO_REASON = State.DELIVERED, State.READ, State.FAILED, 
 
 
 class Verdicts:
-    """Collects what one record says about many entries of one device, one receipt per sender."""
+    """Collects what one record says about many entries of one device, one receipt per sender.
 
-    __slots__ = ("delivered", "failed")
+    A copy of one's own message never changes its ticks.
+    """
 
-    def __init__(self) -> None:
-        self.delivered: dict[int, Spans] = {}
+    __slots__ = ("_account", "_delivered", "_device", "_failed")
+
+    def __init__(self, device: int) -> None:
+        self._device, self._account = device, device >> DEVICE_BITS
+        self._delivered: dict[int, Spans] = {}
         """Sender → the numbers that are safe on the device."""
-        self.failed: dict[tuple[int, Reason], Spans] = {}
+        self._failed: dict[tuple[int, Reason], Spans] = {}
+
+    def deliver(self, by: int, low: int, high: int) -> None:
+        """Numbers `low` to `high` of one sender (0: of nobody) are safe on the device."""
+        if by and by >> DEVICE_BITS != self._account:
+            add_span(self._delivered.setdefault(by, []), low, high)
 
     def fail(self, entry: Entry, reason: Reason) -> None:
-        add_span(self.failed.setdefault((entry.by, reason), []), entry.n, entry.n)
+        if entry.by >> DEVICE_BITS != self._account:
+            add_span(self._failed.setdefault((entry.by, reason), []), entry.n, entry.n)
 
-    def tell(self, state: Shard, device: int, lane: Lane) -> None:
-        to, at = account_of(device), state.shard.now
-        for by, spans in self.delivered.items():
-            if not spans:
-                continue  # None of them could be opened.
+    def tell(self, state: Shard, lane: Lane) -> None:
+        to, device, at = self._account, self._device, state.shard.now
+        for by, spans in self._delivered.items():
             numbers = ((spans[0], spans[1]),) if len(spans) == 2 else tuple(pairs(spans))
             state.tell(by >> DEVICE_BITS, Receipted(by, to, lane, device, DELIVERED, NO_REASON, at, numbers))
-        for (by, reason), spans in self.failed.items():
+        for (by, reason), spans in self._failed.items():
             receipt = Receipted(by, to, lane, device, FAILED, reason, at, tuple(pairs(spans)))
             state.tell(by >> DEVICE_BITS, receipt)
 

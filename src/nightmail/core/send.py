@@ -82,7 +82,7 @@ def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
         state.streams.rows[key] = stream  # It may be new.
     state.streams.changed[key] = state.offset
 
-    blocked = len(account.blocked) > 0 and by >> DEVICE_BITS in account.blocked
+    blocked = by >> DEVICE_BITS in account.blocked if account.blocked else False
     places = () if blocked else _file(state, by, at, sent)
     state.notes.append(Placed(at, by, to, lane, n, sent.id, sent.of, False, blocked, places))
     if sent.own_envelopes:

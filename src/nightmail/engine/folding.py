@@ -195,8 +195,9 @@ class Folding:
                 if record is None:
                     record = decode_record(batch.data[offset - first])
                 body = record.body
-                needs, step = FOLDS[shard.fold][type(body)]
-                if self._careful or (type(body) not in LOOKS_FIRST and needs(state, record.by, body)):
+                kind = type(body)
+                needs, step = FOLDS[shard.fold][kind]
+                if self._careful or (kind not in LOOKS_FIRST and needs(state, record.by, body)):
                     done = self._fold_one(offset, record, batch.data[offset - first])
                 else:
                     state.offset = offset
