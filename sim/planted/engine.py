@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any, cast
 
 from nightmail.engine.folding import Durable, Folding
 from nightmail.engine.loop import Loop
@@ -26,9 +25,8 @@ def _fold_before_durable() -> AbstractContextManager[None]:
             return
         right(loop)
         if loop._appending is not None:
-            at, batch = cast(Any, loop._appending)
-            data, records = [data for _, data in batch], [record for record, _ in batch]
-            loop._folding.feed(Durable(loop._log.last + 1, at, data, records))
+            batch = loop._appending
+            loop._folding.feed(Durable(loop._log.last + 1, batch.at, batch.data, batch.records))
 
     return method(Loop, "flush", flush)
 

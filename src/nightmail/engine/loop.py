@@ -15,7 +15,6 @@ here waits or sleeps: whoever drives the loop calls `flush` when it has submitte
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
@@ -104,9 +103,12 @@ class Loop:
         self.limits = limits or LoopLimits()
         self._folding = Folding(log, rows, new_state, self._folded, self._watcher.on_poison, self._watcher.on_trouble)
         self._saver = Saver(rows, self.limits.saver, self._saved, self._watcher.on_trouble)
-        self._waiting: deque[tuple[Record, bytes]] = deque()
+        self._records: list[Record] = []
         """Submitted, not yet on its way to the log."""
-        self._appending: tuple[int, list[tuple[Record, bytes]]] | None = None
+        self._data: list[bytes] = []
+        """Their bytes, one by one."""
+        self._appending: Durable | None = None
+        """On its way to the log; not durable before that says where it begins."""
         self._last_at = 0
         self._overloaded = False
         self._trimmed_at = 0
@@ -134,7 +136,7 @@ class Loop:
     @property
     def idle(self) -> bool:
         """Everything submitted is durable and folded, and nothing is being saved."""
-        return self.caught_up and self._appending is None and not self._waiting and self._saver.idle
+        return self.caught_up and self._appending is None and not self._records and self._saver.idle
 
     def recover(self, announce_after: int | None = None) -> None:
         """Start from the checkpoint, and fold what the log has behind it; `ready` when that is done.
@@ -161,7 +163,8 @@ class Loop:
         elif refusal := self._refusal(body):
             self._say(record, refusal)
         else:
-            self._waiting.append((record, data if data is not None else encode_record(record)))
+            self._records.append(record)
+            self._data.append(data if data is not None else encode_record(record))
 
     def submit_all(self, records: Sequence[Record]) -> None:
         """Take what came in one frame."""
@@ -169,29 +172,34 @@ class Loop:
             for record in records:
                 self.submit(record)
             return
-        state, wait = self._folding.state, self._waiting.append
+        state, wait, wait_as = self._folding.state, self._records.append, self._data.append
         for record in records:
             body = record.body
             if type(body) is Sent and (known := answer_from_memory(state, record.by, body)):
                 self._watcher.on_repeated()
                 self._say(record, known)
             else:
-                wait((record, encode_record(record)))
+                wait(record)
+                wait_as(encode_record(record))
 
     def flush(self) -> None:
         """Send what was submitted on its way, unless a batch is on its way already."""
-        if self._appending is not None or not self._waiting:
+        if self._appending is not None or not self._records:
             return
-        batch: list[tuple[Record, bytes]] = []
-        size, most = 0, min(self.limits.batch_bytes, self._log.batch_bytes_max)
-        while self._waiting and len(batch) < self.limits.batch_records:
-            size += len(self._waiting[0][1]) + RECORD_OVERHEAD
-            if batch and size > most:
-                break
-            batch.append(self._waiting.popleft())
+        count = self._count_fitting()
+        records, data = self._records[:count], self._data[:count]
+        del self._records[:count], self._data[:count]
         self._last_at = at = max(self._clock(), self._last_at)
-        self._appending = (at, batch)
-        self._log.append(at, [data for _, data in batch], self._appended)
+        self._appending = Durable(0, at, data, records)
+        self._log.append(at, data, self._appended)
+
+    def _count_fitting(self) -> int:
+        """How many of those that wait go out together: the first one in any case, and more while they fit."""
+        waiting, most = self._data[: self.limits.batch_records], min(self.limits.batch_bytes, self._log.batch_bytes_max)
+        size = sum(map(len, waiting)) + RECORD_OVERHEAD * len(waiting)
+        while size > most and len(waiting) > 1:
+            size -= len(waiting.pop()) + RECORD_OVERHEAD
+        return len(waiting)
 
     def tick(self) -> None:
         """Let time pass: what is due becomes a record, what is unsaved becomes a checkpoint."""
@@ -204,7 +212,8 @@ class Loop:
         if not self.ready:
             return
         if self._appending is None and self.caught_up and is_due(self.state, self._clock()):
-            self._waiting.append((TICK, encode_record(TICK)))
+            self._records.append(TICK)
+            self._data.append(encode_record(TICK))
         self.flush()
         self.save()
         if now - self._trimmed_at >= (TRIM_TIGHT_MS if self._log.tight else TRIM_MS):
@@ -259,14 +268,16 @@ class Loop:
 
     def _appended(self, first: int | None) -> None:
         assert self._appending is not None
-        (at, batch), self._appending = self._appending, None
+        batch, self._appending = self._appending, None
         if first is None:
             # Nobody knows whether it is durable: never a final no, for it or for those behind it.
-            unknown = [*batch, *self._waiting]
-            self._waiting.clear()
-            self._on_effects([Answer(record.via, Unavailable()) for record, _ in unknown if record.via])
+            unknown = [*(batch.records or ()), *self._records]
+            self._records.clear()
+            self._data.clear()
+            self._on_effects([Answer(record.via, Unavailable()) for record in unknown if record.via])
             return
-        self._folding.take(Durable(first, at, [data for _, data in batch], [record for record, _ in batch]))
+        batch.first = first
+        self._folding.take(batch)
         self.flush()
         self._folding.run()
 
