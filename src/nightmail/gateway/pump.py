@@ -79,7 +79,8 @@ class Pump:
         while flights and flights[0][0] <= normal and flights[0][1] <= high:
             _, _, size, at = flights.pop(0)
             self._bytes -= size
-            if not self._repeats and self._drained:
+            # One repeat may only mean that the line has become slower: TCP brought the first offer before it.
+            if self._repeats < 2 and self._drained:
                 self._measure(now - at)
         was_suspect, self._repeats = self.suspect, 0
         return was_suspect
@@ -202,7 +203,8 @@ class Pump:
         """When the oldest unacknowledged entry is looked at again; 0: there is none, or its clock does not run."""
         if not self._flights or not self._drained or self.suspect or self._closed_window:
             return 0
-        soon = max(self._limits.repeat_ms, self._rtt + 4 * self._rtt_var)
+        # On a steady line the deviation shrinks to nothing, and the next ack is always a little late.
+        soon = self._rtt + max(self._limits.repeat_ms, 4 * self._rtt_var)
         late = max(self._limits.repeat_again_ms, 2 * soon)
         # After the second repeat it has as long again to answer.
         return max(self._flights[0][3], self._since) + int((soon, soon + late, soon + 2 * late)[self._repeats])
