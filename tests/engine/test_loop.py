@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 
 from nightmail.core.state import FOLD, State, encode_row
@@ -75,6 +77,17 @@ def test_what_arrives_during_one_append_is_the_next_batch() -> None:
         rig.say(PHONE, a_message(n))
     rig.log.succeed()
     assert [len(batch) for _, batch in rig.log.batches] == [1, 4]
+
+
+def test_a_record_that_has_no_bytes_leaves_those_of_others_in_their_places() -> None:
+    rig = started()
+    with pytest.raises(struct.error):
+        rig.loop.submit(Record(-1, 0, a_message()))
+    with pytest.raises(struct.error):
+        rig.loop.submit_all([Record(-1, 0, a_message())])
+    via = rig.say(PHONE, a_message())
+    assert rig.effects == [Grew(TABLET, NORMAL), Answer(via, accepted(1))]
+    assert [decode_record(data) for _, batch in rig.log.batches for data in batch] == [Record(PHONE, via, a_message())]
 
 
 def test_a_batch_holds_no_more_records_than_its_limit() -> None:

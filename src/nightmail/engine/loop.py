@@ -163,8 +163,9 @@ class Loop:
         elif refusal := self._refusal(body):
             self._say(record, refusal)
         else:
-            self._records.append(record)
+            # First the bytes: a record that has none raises here, and must not be among those that wait.
             self._data.append(data if data is not None else encode_record(record))
+            self._records.append(record)
 
     def submit_all(self, records: Sequence[Record]) -> None:
         """Take what came in one frame."""
@@ -172,15 +173,15 @@ class Loop:
             for record in records:
                 self.submit(record)
             return
-        state, wait, wait_as = self._folding.state, self._records.append, self._data.append
+        state, waiting, data = self._folding.state, self._records, self._data
         for record in records:
             body = record.body
             if type(body) is Sent and (known := answer_from_memory(state, record.by, body)):
                 self._watcher.on_repeated()
                 self._say(record, known)
             else:
-                wait(record)
-                wait_as(encode_record(record))
+                data.append(encode_record(record))
+                waiting.append(record)
 
     def flush(self) -> None:
         """Send what was submitted on its way, unless a batch is on its way already."""
@@ -212,8 +213,8 @@ class Loop:
         if not self.ready:
             return
         if self._appending is None and self.caught_up and is_due(self.state, self._clock()):
-            self._records.append(TICK)
             self._data.append(encode_record(TICK))
+            self._records.append(TICK)
         self.flush()
         self.save()
         if now - self._trimmed_at >= (TRIM_TIGHT_MS if self._log.tight else TRIM_MS):
