@@ -1,0 +1,256 @@
+"""Who is here, who may come in, whose turn it is."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from nightmail.gateway.limits import GatewayLimits
+from nightmail.model.ids import account_id, device_id
+from nightmail.model.records import Acked, Closed
+from nightmail.model.words import Lane
+from nightmail.wire.closing import SENTENCES, CloseCode
+from nightmail.wire.items import Ask, Drained, Goodbye, Ping, Pong
+from tests.gateway.rig import BEN, PHONE, TABLET, Phone, Town, a_message, a_town, numbers_of
+
+
+def people(town: Town, count: int) -> list[int]:
+    """Devices of so many people; each has a message from Ada waiting."""
+    names = [f"person {n}" for n in range(count)]
+    town.register(*names)
+    devices = [device_id(account_id(name), 1) for name in names]
+    for device in devices:
+        town.fold(PHONE, a_message(1, to=device))
+    return devices
+
+
+# --- displacement -----------------------------------------------------------------------------
+
+
+def test_a_newer_connection_of_the_same_device_displaces_the_older_one() -> None:
+    town = a_town()
+    older = town.connect()
+    newer = town.connect()
+    end = CloseCode.DISPLACED, SENTENCES[CloseCode.DISPLACED]
+    assert (older.link.closed, older.goodbye) == (end, Goodbye(*end, 0))
+    assert (newer.link.closed, town.gateway.connections, town.gateway.devices) == (None, 1, 1)
+    assert town.registry.find(TABLET, town.pace) == newer.session.seat
+
+
+def test_what_arrives_goes_to_the_newer_connection_only() -> None:
+    town = a_town()
+    older, newer = town.connect(), town.connect()
+    older.link.take()
+    town.write(1)
+    assert (older.take(), newer.numbers()) == ([], [1])
+
+
+def test_the_older_connection_going_away_late_does_not_unseat_the_newer_one() -> None:
+    town = a_town()
+    older, newer = town.connect(), town.connect()
+    older.session.lost()
+    town.write(1)
+    assert newer.numbers() == [1]
+    assert town.registry.find(TABLET, town.pace) == newer.session.seat
+
+
+def test_what_the_older_connection_had_not_acknowledged_comes_on_the_newer_one() -> None:
+    town = a_town()
+    older = town.connect()
+    town.write(3)
+    assert older.numbers() == [1, 2, 3]
+    newer = town.stranger()
+    newer.hello(normal=1)
+    assert newer.numbers() == [2, 3]
+
+
+def test_a_stranger_with_a_wrong_token_displaces_nobody() -> None:
+    town = a_town()
+    ben = town.connect()
+    thief = town.stranger()
+    thief.hello(token=b"guessed")
+    town.turn()
+    assert (ben.link.closed, town.gateway.devices) == (None, 1)
+
+
+def test_connections_of_one_device_that_come_at_once_leave_one() -> None:
+    town = a_town()
+    crowd = [town.stranger() for _ in range(50)]
+    for each in crowd:
+        each.hello()
+    town.turn()
+    assert [each.link.closed is None for each in crowd] == [False] * 49 + [True]
+    assert (town.gateway.connections, town.gateway.counters.displaced) == (1, 49)
+
+
+# --- admission --------------------------------------------------------------------------------
+
+
+def test_so_many_are_admitted_at_once_and_the_others_told_when_to_come_back() -> None:
+    town = a_town(GatewayLimits(connects_per_s=10, connects_burst=3, retry_ms=2_000))
+    town.chance = 0.25
+    assert [town.gateway.admit() for _ in range(5)] == [0, 0, 0, 2_500, 2_500]
+    assert town.gateway.counters.not_admitted == 2
+    town.wait(100)
+    assert [town.gateway.admit() for _ in range(2)] == [0, 2_500]
+
+
+def test_beyond_so_many_strangers_the_one_who_came_first_is_let_go() -> None:
+    town = a_town(GatewayLimits(strangers=3))
+    known = town.connect()
+    strangers = [town.stranger() for _ in range(5)]
+    busy = CloseCode.BUSY, SENTENCES[CloseCode.BUSY]
+    assert [each.link.closed for each in strangers] == [busy, busy, None, None, None]
+    assert (known.link.closed, town.gateway.counters.strangers_dropped) == (None, 2)
+
+
+def test_strangers_who_come_and_go_leave_no_room_taken() -> None:
+    town = a_town(GatewayLimits(strangers=3))
+    for _ in range(10):
+        town.stranger().session.lost()
+    strangers = [town.stranger() for _ in range(3)]
+    assert [each.link.closed for each in strangers] == [None, None, None]
+    assert (town.gateway.connections, town.gateway.counters.closed) == (3, 10)
+
+
+# --- turns ------------------------------------------------------------------------------------
+
+
+def test_of_those_who_catch_up_the_most_recently_seen_come_first() -> None:
+    town = a_town(GatewayLimits(drains_at_once=1))
+    devices = people(town, 4)
+    for device in devices:
+        phone = town.connect(device)
+        phone.ack(0)
+        town.wait(1_000)
+        phone.say(Ping(1))
+        phone.session.lost()
+    order: list[int] = []
+    phones = [Phone(town, device) for device in devices]
+    for phone in phones:
+        phone.link.on_frame = lambda items, device=phone.device: order.append(device)
+    # All have said hello before the first is looked at, so that it is the turns that order them.
+    for phone in phones:
+        town.gateway.limits = GatewayLimits(drains_at_once=4)
+        phone.hello()
+    town.turn_once()
+    town.gateway.limits = GatewayLimits(drains_at_once=1)
+    town.turn()
+    assert order == devices[::-1]
+
+
+def test_a_crowd_that_catches_up_is_served_a_few_per_turn_and_live_traffic_in_between() -> None:
+    town = a_town(GatewayLimits(drains_at_once=2))
+    ben = town.connect()
+    crowd = [Phone(town, device) for device in people(town, 20)]
+    ben.link.take()
+    for phone in crowd:
+        phone.hello()
+    served: list[int] = []
+    for n in range(1, 30):
+        town.write(1, first=n)
+        town.turn_once()
+        served.append(sum(1 for phone in crowd if phone.link.frames))
+        assert numbers_of(ben.link.take()) == [n]
+        ben.ack(n)
+    assert all(b - a <= 4 for a, b in pairwise(served))
+    assert served[-1] == 20
+
+
+def test_each_connection_gets_one_frame_per_turn() -> None:
+    town = a_town()
+    ada, ben = town.connect(PHONE), town.connect(TABLET)
+    ada.say(Ping(1))
+    ada.say(Ping(2), Ask(1, a_message(1)))
+    ada.say(Ping(3))
+    town.gateway.flush()
+    assert [len(frame) for frame in ada.link.frames] == [3]
+    ada.link.take()
+    town.turn()
+    assert ([len(frame) for frame in ada.link.frames], [len(frame) for frame in ben.link.frames]) == ([1], [1])
+
+
+# --- removal ----------------------------------------------------------------------------------
+
+
+def test_an_account_that_ends_takes_its_connections_with_it_and_nobody_elses() -> None:
+    town = a_town()
+    ada, ben = town.connect(PHONE), town.connect(TABLET)
+    ben.ask(Closed(BEN))
+    town.turn()
+    assert (ada.link.closed, ben.link.closed) == (None, (CloseCode.REMOVED, SENTENCES[CloseCode.REMOVED]))
+
+
+# --- stopping ---------------------------------------------------------------------------------
+
+
+def test_a_server_that_stops_sends_everybody_elsewhere_one_after_the_other() -> None:
+    town = a_town(GatewayLimits(stop_ms=1_000))
+    phones = [town.connect(device) for device in people(town, 10)]
+    town.gateway.stop(town.pace)
+    left: list[int] = []
+    for _ in range(5):
+        town.wait(200)
+        left.append(town.gateway.connections)
+    end = CloseCode.DRAINING, SENTENCES[CloseCode.DRAINING]
+    assert left == [7, 5, 3, 1, 0]
+    assert [phone.link.closed for phone in phones] == [end] * 10
+    assert [phone.goodbye for phone in phones] == [Goodbye(*end, 0)] * 10
+    assert town.gateway.stopped
+
+
+def test_a_server_that_stops_lets_nobody_in() -> None:
+    town = a_town()
+    town.gateway.stop(town.pace)
+    assert town.gateway.admit() > 0
+
+
+def test_what_was_asked_while_the_server_stops_is_answered_or_can_be_asked_again() -> None:
+    town = a_town(GatewayLimits(stop_ms=1))
+    ada = town.connect(PHONE)
+    ada.ask(a_message(1))
+    town.turn()
+    town.gateway.stop(town.pace)
+    town.wait(20)
+    answers = [type(item).__name__ for item in ada.link.take()]
+    assert answers == ["Answered", "Goodbye"]
+    assert town.gateway.stopped
+
+
+# --- counting ---------------------------------------------------------------------------------
+
+
+def test_what_comes_and_goes_is_counted() -> None:
+    town = a_town()
+    ada, ben = town.connect(PHONE), town.connect(TABLET)
+    ada.ask(a_message(1), a_message(2))
+    town.turn()
+    ben.say(Ask(1, Acked(Lane.NORMAL, 2)))
+    ben.take()
+    counters = town.gateway.counters
+    assert (counters.connected, counters.submitted, counters.closed) == (2, 3, 0)
+    frames, size = (len(ada.link.sizes) + len(ben.link.sizes), sum(ada.link.sizes + ben.link.sizes))
+    assert (counters.frames_out, counters.bytes_out) == (frames, size)
+
+
+def test_a_gateway_nobody_talks_to_comes_to_rest() -> None:
+    town = a_town()
+    ben = town.connect()
+    town.write(3)
+    assert ben.numbers() == [1, 2, 3]
+    ben.ack(3)
+    ben.take()
+    town.wait(1_000)
+    assert not town.turn_once()
+    ben.say(Ping(1))
+    assert ben.take() == [Pong(1, town.clock)]
+
+
+def test_a_cursor_ahead_of_the_mailbox_harms_nobody_but_whoever_says_it() -> None:
+    town = a_town()
+    town.write(3)
+    ben = town.stranger()
+    ben.hello(normal=(1 << 53) - 1)
+    assert ben.take()[1:] == [Drained((1 << 53) - 1, 0, 0)]
+    honest = town.stranger()
+    honest.hello()
+    assert honest.numbers() == [1, 2, 3]
