@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from nightmail.client import Client
 from nightmail.client.errors import Misused, ProfileInUse, Stopped
@@ -126,6 +127,20 @@ def test_a_closed_client_lets_go_of_everyone_who_waits(tmp_path: Path) -> None:
                 await waiting
             assert await reading == []
             assert len(asyncio.all_tasks()) == 1 + len(asyncio.all_tasks() - {asyncio.current_task()})
+
+    asyncio.run(story())
+
+
+def test_a_client_that_is_closed_acknowledges_what_it_has_before_it_leaves(tmp_path: Path) -> None:
+    lazy = replace(QUICK, ack_ms=60_000)
+
+    async def story() -> None:
+        async with harbour() as place, place.client(tmp_path, "alice") as alice:
+            bob = place.client(tmp_path, "bob", limits=lazy)
+            receipt = await alice.send("bob", b"hello")
+            async with bob:
+                assert (await anext(bob.messages())).body == b"hello"
+            await receipt.delivered()
 
     asyncio.run(story())
 

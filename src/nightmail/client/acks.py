@@ -76,6 +76,14 @@ class Acks:
         if self._receipts_due is not None and self._hub.now >= self._receipts_due:
             self._say_receipts()
 
+    def leave(self) -> None:
+        """Say what still waits for company: no more will come."""
+        for lane in Lane:
+            if self._due[lane] is not None:
+                self._say(lane, wants_answer=False)
+        if self._receipts_due is not None:
+            self._say_receipts()
+
     def _by(self, lane: Lane, due: int) -> None:
         before = self._due[lane]
         self._due[lane] = due if before is None else min(before, due)

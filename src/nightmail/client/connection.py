@@ -83,6 +83,7 @@ class Connection:
         finally:
             writer.cancel()
             await asyncio.wait([writer])
+            await self._write_rest(socket)
             await socket.close()
             self.code = socket.close_code or BROKEN
             self._socket = None
@@ -104,6 +105,13 @@ class Connection:
                 while self._frames:
                     await socket.send(self._frames.popleft())
             await socket.close()
+
+    async def _write_rest(self, socket: ClientConnection) -> None:
+        """The last words. Whoever does not take them in time hears them after the next connection."""
+        with suppress(ConnectionClosed, TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                while self._frames:
+                    await socket.send(self._frames.popleft())
 
 
 def _seconds(text: str) -> int:

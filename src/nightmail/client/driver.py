@@ -73,6 +73,10 @@ class Driver:
     async def stop(self) -> None:
         """Leave the server, and write down what is open."""
         try:
+            if self._connection:
+                with suppress(ClientError), self.working() as machine:
+                    machine.leave(self.clock())
+                self._turn()
             await _stop(self._task)
         finally:
             self._turn()

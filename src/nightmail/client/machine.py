@@ -111,6 +111,11 @@ class Machine:
             # What came before it in the frame was in order, and counts.
             self.hangup = str(error)
 
+    def leave(self, now: int) -> None:
+        """The connection is about to be closed by us: whoever waits for an acknowledgement gets it now."""
+        self._at(now)
+        self._acks.leave()
+
     def lost(self, now: int) -> None:
         """The connection is gone, and nobody said why."""
         self.closed(1006, now)
