@@ -1,0 +1,49 @@
+"""A load process: one job, told over standard input, its findings on standard output.
+
+Started by the orchestrator, never by hand. Whatever it does not expect ends it, with words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+import traceback
+from typing import Any
+
+import msgspec
+import uvloop
+
+from .hold import hold
+from .machine import raise_open_files
+from .mail import drain, fill
+from .orders import Order
+from .pipes import Pipes
+from .talk import talk
+
+JOBS = {"talk": talk, "talk_mqtt": talk, "fill": fill, "drain": drain, "hold": hold}
+
+
+def _on_mistake(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    print(context.get("message"), file=sys.stderr)
+    if isinstance(mistake := context.get("exception"), BaseException):
+        traceback.print_exception(mistake)
+    sys.stderr.flush()
+    os._exit(1)
+
+
+async def _work() -> None:
+    asyncio.get_running_loop().set_exception_handler(_on_mistake)
+    pipes = await Pipes.open()
+    order = msgspec.json.decode(await pipes.line(), type=Order)
+    os.nice(order.nice)
+    raise_open_files()
+    # Messages make no cycles; looking for them would only delay what is measured.
+    gc.freeze()
+    gc.set_threshold(100_000, 50, 50)
+    await JOBS[order.job](order, pipes)
+
+
+if __name__ == "__main__":
+    uvloop.run(_work())

@@ -1,0 +1,64 @@
+"""What the kernel knows about a process, and how fast this machine is at the moment.
+
+Knows:   the CPU clock of any process, the memory it has to itself, the limits of this one.
+Touches: /proc, read only.
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import time
+
+from bench.meter import fixed_work
+
+CPU_CLOCK = 2
+"""CPUCLOCK_SCHED, in the lowest bits of a clock's id: nanoseconds as the scheduler counts them."""
+CALIBRATE_S = 0.25
+SPARE_FILES = 100
+"""Open files that a process needs for itself: its log, its rows, its pipes."""
+
+
+def cpu_ns(pid: int) -> int:
+    """CPU time of all threads of a process, those that have ended included."""
+    return time.clock_gettime_ns((~pid << 3) | CPU_CLOCK)
+
+
+def private_kib(pid: int) -> int:
+    """User memory that belongs to this process alone."""
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        return sum(int(line.split()[1]) for line in file if line.startswith("Private_"))
+
+
+def connections_max() -> int:
+    """How many connections one process may hold here."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return hard - SPARE_FILES
+
+
+def raise_open_files() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+class Calibration:
+    """A fixed piece of work, done now and then while others are measured: tells a slow machine from slow code."""
+
+    def __init__(self) -> None:
+        self._taken: list[int] = []
+        self._at = 0.0
+
+    def look(self) -> None:
+        now = time.monotonic()
+        if now - self._at >= CALIBRATE_S:
+            self._at = now
+            began = time.thread_time_ns()
+            fixed_work()
+            self._taken.append(time.thread_time_ns() - began)
+
+    def take(self) -> int:
+        """The median since the last time."""
+        self._at = 0.0
+        self.look()
+        taken, self._taken = self._taken, []
+        return round(statistics.median(taken))
