@@ -37,7 +37,7 @@ class Connection:
         self._socket: ClientConnection | None = None
         self._frames: deque[bytes] = deque()
         self._written = asyncio.Event()
-        self._hung_up = False
+        self._closing: asyncio.Task[None] | None = None
         self.was_open = False
         self.code = BROKEN
         self.why = ""
@@ -83,8 +83,11 @@ class Connection:
         finally:
             writer.cancel()
             await asyncio.wait([writer])
-            await self._write_rest(socket)
-            await socket.close()
+            if not self._closing:
+                await self._write_rest(socket)
+                await socket.close()
+            else:
+                await asyncio.wait([self._closing])
             self.code = socket.close_code or BROKEN
             self._socket = None
 
@@ -94,17 +97,17 @@ class Connection:
             self._written.set()
 
     def hang_up(self) -> None:
-        self._hung_up = True
-        self._written.set()
+        """Close, in bounded time, whatever the other side does. Not by the writer: it may be stuck."""
+        if self._socket and not self._closing:
+            self._closing = asyncio.create_task(self._socket.close())
 
     async def _write_all(self, socket: ClientConnection) -> None:
         with suppress(ConnectionClosed):
-            while not self._hung_up:
+            while True:
                 await self._written.wait()
                 self._written.clear()
                 while self._frames:
                     await socket.send(self._frames.popleft())
-            await socket.close()
 
     async def _write_rest(self, socket: ClientConnection) -> None:
         """The last words. Whoever does not take them in time hears them after the next connection."""
