@@ -23,7 +23,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "api": ("wire", "model", "engine.ports"),
     "client": ("wire", "e2ee", "model"),
     "server": ("api", "gateway", "outlets", "engine", "wire", "core", "model"),
-    "cli": ("server", "client", "model"),
+    "testing": ("server", "client", "model"),
+    "verify": ("testing", "client", "wire", "model"),
+    "cli": ("verify", "testing", "server", "client", "model"),
 }
 """Room → what of ours it may import besides itself. Rooms that do not exist yet are listed already."""
 

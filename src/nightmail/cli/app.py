@@ -1,0 +1,69 @@
+"""The group of commands. A command's module is imported when it is called: `send` need not wait for a web server.
+
+Knows:   the names of the commands, in the order in which people meet them.
+Touches: nothing until a command is asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module, metadata
+
+import click
+
+from .failing import explained
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "serve": ("serve", "Run a server."),
+    "register": ("register", "Make an account and its first device."),
+    "send": ("send", "Send a message; also without a network."),
+    "listen": ("listen", "Print messages and ticks as they come."),
+    "devices": ("devices", "List, link and remove the devices of an account."),
+    "trace": ("trace", "Tell the whole life of one message; for operators."),
+    "config": ("config", "Show and check the settings of a server."),
+    "verify": ("verify", "Try to make a server lose, double or reorder messages."),
+    "demo": ("demo", "Watch three devices and a server that is killed."),
+    "completion": ("completion", "Print a script that completes commands in your shell."),
+}
+"""Name → (module, one line for the list of commands)."""
+
+
+class Commands(click.Group):
+    """Commands that are imported when they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        return import_module(f"nightmail.cli.{COMMANDS[cmd_name][0]}").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> object:
+        with explained():
+            return super().invoke(ctx)
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
+    epilog="Each command explains itself: nightmail send --help. Exit codes are listed in docs/cli.md.",
+)
+@click.version_option(metadata.version("nightmail"), "--version", message="nightmail %(version)s")
+def nightmail() -> None:
+    """Messages that arrive exactly once, in order, on every device.
+
+    \b
+    A first try, in two terminals:
+      nightmail serve
+      nightmail register ada && nightmail register bob
+      nightmail send --profile ada bob 'Hello, Bob.'
+      nightmail listen --profile bob
+    """
+
+
+def main() -> None:
+    nightmail(prog_name="nightmail")

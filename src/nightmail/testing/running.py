@@ -1,0 +1,235 @@
+"""A server process: start, kill, restart, stop.
+
+Knows:   `nightmail serve --json` says one line when it can be connected to, and how it ends.
+Touches: the process it started, and the folder it made. Both are gone when the `with` ends.
+Never:   kills what it did not start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from nightmail.client import linking
+from nightmail.server.operator import FILE_NAME
+
+from .device import Device
+
+START_S = 60.0
+"""No start takes this long unless something is wrong: a log of millions of records is read in less."""
+
+SMALL: Mapping[str, object] = {
+    "data.segment_bytes": 4 << 20,
+    "gateway.stop_ms": 1,
+    "http.registrations_per_minute": 0,
+    "log.level": "warning",
+}
+"""What suits a test: little disk, a quick stop, as many accounts as it likes. Nothing that decides about a message."""
+
+
+class ServerFailed(Exception):
+    """The process did not come up. The text has what it said."""
+
+
+class RunningServer:
+    """Use it with `with` or `async with`. All methods wait until it is so."""
+
+    def __init__(self, settings: Mapping[str, object] | None = None, folder: Path | None = None, port: int = 0) -> None:
+        self._settings = dict(SMALL) | dict(settings or {})
+        self._given, self._port = folder, port
+        self._process: subprocess.Popen[bytes] | None = None
+        self._home: tempfile.TemporaryDirectory[str] | None = None
+        self.url = ""
+
+    def __repr__(self) -> str:
+        return f"<server at {self.url or 'nowhere'}, process {self.pid}>"
+
+    # --- life -----------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        self._home = tempfile.TemporaryDirectory(prefix="nightmail-", ignore_cleanup_errors=True)
+        try:
+            self.start()
+        except BaseException:
+            self._home.cleanup()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            # Whatever is left in a folder that nobody will open again needs no last checkpoint.
+            self.kill()
+        finally:
+            if self._home:
+                self._home.cleanup()
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.__exit__, kind, error, trace)
+
+    # --- what it is -----------------------------------------------------------------------------
+
+    @property
+    def home(self) -> Path:
+        """A temporary folder; the data folder and the profiles of `register` are in it."""
+        assert self._home is not None, "use `with`"
+        return Path(self._home.name)
+
+    @property
+    def folder(self) -> Path:
+        """The data folder."""
+        return self._given or self.home / "data"
+
+    @property
+    def pid(self) -> int | None:
+        """None: it does not run."""
+        return self._process.pid if self._process else None
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    @property
+    def operator_token(self) -> str:
+        return (self.folder / FILE_NAME).read_text("ascii").strip()
+
+    # --- starting and ending --------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start it on its folder. Returns when it can be connected to. Raises ServerFailed."""
+        assert self._process is None, "it runs already"
+        flags = {**self._settings, "data.folder": self.folder, "server.port": self._port}
+        words = [f"--{name.replace('.', '-').replace('_', '-')}={_written(value)}" for name, value in flags.items()]
+        # Settings of whoever runs the tests must not change what is tested.
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("NIGHTMAIL_")}
+        with self._open_log() as log:
+            process = self._process = subprocess.Popen(
+                [sys.executable, "-m", "nightmail", "serve", "--json", *words],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environ, process_group=0,
+            )  # fmt: skip
+        # The one way to wait for a line with a limit that also works where there is no event loop.
+        overdue = threading.Timer(START_S, process.kill)
+        overdue.start()
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+        except BaseException:
+            self.kill()
+            raise
+        finally:
+            overdue.cancel()
+        if not line:
+            self.kill()
+            raise ServerFailed(f"the server did not start: {self.log.strip() or 'it said nothing'}")
+        self.url = json.loads(line)["url"]
+        self._port = int(self.url.rpartition(":")[2])
+
+    def kill(self) -> None:
+        """SIGKILL. What was acknowledged is in the log."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM: devices are sent elsewhere, a last checkpoint is taken."""
+        self._end(signal.SIGTERM)
+
+    def restart(self) -> None:
+        """On the same port and the same folder; killed first if it runs."""
+        self.kill()
+        self.start()
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(number)
+            process.wait()
+            if process.stdout:
+                process.stdout.close()
+
+    @property
+    def log(self) -> str:
+        """What it wrote to standard error, over all its starts."""
+        try:
+            return (self.home / "server.log").read_text("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def _open_log(self) -> Any:
+        return (self.home / "server.log").open("ab")
+
+    # --- people ---------------------------------------------------------------------------------
+
+    def register(self, handle: str) -> Device:
+        """An account and its first device."""
+        device = Device(handle, self._profile(handle), self.url)
+        _apart(_join(device))
+        return device
+
+    def link(self, device: Device, label: str = "second device") -> Device:
+        """A further device of the same account."""
+        other = Device(device.handle, self._profile(device.handle), self.url)
+        _apart(_link(device, other, label))
+        return other
+
+    def _profile(self, handle: str) -> Path:
+        name = handle.encode().hex() if not handle.isalnum() else handle
+        for number in range(1, 1 << 12):
+            path = self.home / "profiles" / f"{name}-{number}"
+            if not path.exists():
+                return path
+        raise AssertionError("an account does not have that many devices")
+
+
+def running_server(
+    settings: Mapping[str, object] | None = None, *, folder: Path | None = None, port: int = 0
+) -> RunningServer:
+    """A server for a test. `settings` are named as in docs/configuration.md: {"limits.mailbox_entries": 10}."""
+    return RunningServer(settings, folder, port)
+
+
+async def _join(device: Device) -> None:
+    async with device.client(handle=device.handle):
+        pass
+
+
+async def _link(device: Device, other: Device, label: str) -> None:
+    async with device.client() as client:
+        linking.finish(other.profile, await client.link(linking.begin(other.profile, device.handle, label)))
+
+
+def _apart(work: Any) -> None:
+    """Run a coroutine to its end, also where an event loop runs already."""
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            asyncio.run(work)
+        except BaseException as error:  # noqa: BLE001 (whatever it is, the caller shall have it)
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="nightmail register")
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+
+
+def _written(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
