@@ -28,18 +28,22 @@ Handler = Callable[[], asyncio.Protocol]
 class Door(asyncio.Protocol):
     """Holds a connection for its first few hundred bytes."""
 
-    __slots__ = ("_gateway", "_head", "_http", "_transport")
+    __slots__ = ("_gateway", "_head", "_http", "_refused", "_transport")
 
     def __init__(self, gateway: Gateway, http: Handler) -> None:
         self._gateway, self._http = gateway, http
         self._head = bytearray()
+        self._refused = False
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name.
+        self._gateway.knocks(self)
         self._gateway.wheel.add(self._gateway.now() + self._gateway.limits.hello_ms, self._too_late)
 
     def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
         head = self._head
         head += data
         end = head.find(END)
@@ -55,41 +59,52 @@ class Door(asyncio.Protocol):
             self._hand_over()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None
+        self._leave()
 
     def _too_late(self, _now: int) -> None:
+        self.turn_away()
+
+    def turn_away(self) -> None:
+        """Whoever stands here makes room, without a word."""
         if self._transport is not None:
             self._transport.abort()
 
+    def _leave(self) -> None:
+        """Somebody else has the connection, or nobody. The timer still knows this door, so it keeps nothing."""
+        self._transport = None
+        self._head = bytearray()
+        self._gateway.enters(self)
+
     def _hand_over(self) -> None:
         """An ordinary request."""
-        transport, self._transport = self._transport, None
+        transport, head = self._transport, bytes(self._head)
         assert transport is not None
+        self._leave()
         protocol = self._http()
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
-        protocol.data_received(bytes(self._head))
+        protocol.data_received(head)
 
     def _upgrade(self, head: bytes, rest: bytes) -> None:
         """A WebSocket handshake (RFC 6455, 4.2)."""
         transport, gateway = self._transport, self._gateway
         assert transport is not None
         headers = _headers(head)
-        if not head.startswith(b"GET ") or b"websocket" not in headers.get(b"upgrade", b"").lower():
+        asked = _words(headers, b"upgrade"), _words(headers, b"connection")
+        if not head.startswith(b"GET ") or b"websocket" not in asked[0] or b"upgrade" not in asked[1]:
             self._refuse("426 Upgrade Required", "Upgrade: websocket\r\nConnection: Upgrade\r\n")
             return
         if headers.get(b"sec-websocket-version") != b"13":
             self._refuse("426 Upgrade Required", "Sec-WebSocket-Version: 13\r\n")
             return
         accept = accept_key(headers.get(b"sec-websocket-key", b""))
-        offered = [name.strip() for name in headers.get(b"sec-websocket-protocol", b"").split(b",")]
-        if accept is None or SUBPROTOCOL.encode() not in offered:
+        if accept is None or SUBPROTOCOL.encode() not in _words(headers, b"sec-websocket-protocol"):
             self._refuse("400 Bad Request")
             return
         if wait_ms := gateway.admit():
             self._refuse("503 Service Unavailable", f"Retry-After: {-(-wait_ms // 1000)}\r\n")
             return
-        self._transport = None
+        self._leave()
         websocket = WebSocket(gateway.limits, gateway.now)
         transport.set_protocol(websocket)
         transport.write(
@@ -101,9 +116,13 @@ class Door(asyncio.Protocol):
             websocket.take(memoryview(rest))
 
     def _refuse(self, status: str, headers: str = "") -> None:
-        transport, self._transport = self._transport, None
-        if transport is not None:
-            transport.write(f"HTTP/1.1 {status}\r\n{headers}Connection: close\r\nContent-Length: 0\r\n\r\n".encode())
+        transport, self._refused, self._head = self._transport, True, bytearray()
+        assert transport is not None
+        transport.write(f"HTTP/1.1 {status}\r\n{headers}Connection: close\r\nContent-Length: 0\r\n\r\n".encode())
+        if transport.can_write_eof():
+            # Closed with something unread, the connection would be reset, and the reason might be lost.
+            transport.write_eof()
+        else:
             transport.close()
 
 
@@ -114,8 +133,17 @@ def _path(head: bytearray) -> bytes:
 
 
 def _headers(head: bytes) -> dict[bytes, bytes]:
-    pairs = (line.partition(b":") for line in head.split(b"\r\n")[1:])
-    return {name.strip().lower(): value.strip() for name, _, value in pairs}
+    """Lower-case name → value; what stands under one name several times is one list, as HTTP has it."""
+    headers: dict[bytes, bytes] = {}
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        name, value = name.strip().lower(), value.strip()
+        headers[name] = headers[name] + b"," + value if name in headers else value
+    return headers
+
+
+def _words(headers: dict[bytes, bytes], name: bytes) -> list[bytes]:
+    return [word.strip().lower() for word in headers.get(name, b"").split(b",")]
 
 
 def door(gateway: Gateway) -> Callable[..., asyncio.Protocol]:

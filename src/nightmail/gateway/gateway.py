@@ -13,6 +13,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from nightmail.engine.ports import Desk, Registry, Seat
 from nightmail.model.forms import Form
@@ -29,6 +30,12 @@ from .wheel import Wheel
 
 SEEN_DEVICES = 100_000
 """Devices whose last visit is remembered, to let those come first who were here a moment ago."""
+
+
+class Caller(Protocol):
+    """Somebody at the door."""
+
+    def turn_away(self) -> None: ...
 
 
 class Gateway:
@@ -58,6 +65,7 @@ class Gateway:
         """In the order in which they came."""
         self._live: dict[int, Session] = {}
         self._strangers: dict[Session, None] = {}
+        self._callers: dict[Caller, None] = {}
         self._ready: list[Session] = []
         self._drains: list[tuple[int, int, Session]] = []
         """Those who catch up and may get their next batch: a heap, the most recently seen first."""
@@ -94,6 +102,19 @@ class Gateway:
             return 0
         self.counters.not_admitted += 1
         return int(self.limits.retry_ms * (1 + self._chance()))
+
+    def knocks(self, caller: Caller) -> None:
+        """A connection from which no whole request has come yet."""
+        self._callers[caller] = None
+        if len(self._callers) > self.limits.strangers:
+            self.counters.strangers_dropped += 1
+            oldest = next(iter(self._callers))
+            del self._callers[oldest]
+            oldest.turn_away()
+
+    def enters(self, caller: Caller) -> None:
+        """It has said what it wants, or is gone."""
+        self._callers.pop(caller, None)
 
     def open(self, link: Link) -> Session:
         """A connection that was admitted. It has yet to say who it is."""

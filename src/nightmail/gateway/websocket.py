@@ -51,7 +51,7 @@ def accept_key(key: bytes) -> bytes | None:
 class WebSocket(asyncio.BufferedProtocol):
     """A `Link`, once `begin` has given it its transport and session."""
 
-    __slots__ = ("_closing", "_fragments", "_limits", "_now", "_partial", "_session", "_transport")
+    __slots__ = ("_closing", "_fragments", "_limits", "_now", "_partial", "_session", "_told", "_transport")
 
     def __init__(self, limits: GatewayLimits, now: Callable[[], int]) -> None:
         self._limits, self._now = limits, now
@@ -60,6 +60,8 @@ class WebSocket(asyncio.BufferedProtocol):
         self._fragments: bytearray | None = None
         """The beginning of a message that comes in several frames."""
         self._closing = False
+        self._told = False
+        """The other side has said that it closes."""
 
     def begin(self, transport: asyncio.Transport, session: Session) -> None:
         self._transport, self._session = transport, session
@@ -75,7 +77,14 @@ class WebSocket(asyncio.BufferedProtocol):
             reason = sentence.encode()[:REASON_BYTES].decode("utf-8", "ignore").encode()
             self._write(CLOSE, struct.pack(">H", code) + reason)
             self._closing = True
-            self._transport.close()
+            self._partial = self._fragments = None
+            if self._told or not self._transport.can_write_eof():
+                self._transport.close()
+            else:
+                # Closed with something unread, the connection would be reset, and the last words might be lost:
+                # what still comes is read and dropped, until the other side closes or the session cuts it off.
+                self._transport.write_eof()
+                self._transport.resume_reading()
 
     def cut(self) -> None:
         self._transport.abort()
@@ -122,7 +131,10 @@ class WebSocket(asyncio.BufferedProtocol):
         partial += data
         with memoryview(partial) as view:
             taken = self._parse(view)
-        self._partial = partial[taken:] if taken < len(partial) and not self._closing else None
+        if taken == len(partial) or self._closing:
+            self._partial = None
+        elif taken:
+            del partial[:taken]
 
     def _parse(self, data: memoryview) -> int:
         """Handle the whole frames in `data`; how many bytes they were."""
@@ -172,16 +184,20 @@ class WebSocket(asyncio.BufferedProtocol):
         if opcode == PING:
             self._write(PONG, payload)
         elif opcode == CLOSE:
+            self._told = True
             self._session.close(CloseCode.NORMAL)
         elif opcode != PONG:
-            self._fragments = (self._fragments or bytearray()) + payload
+            if self._fragments is None:
+                self._fragments = bytearray()
+            self._fragments += payload
             if first & FIN:
                 message, self._fragments = self._fragments, None
                 self._session.receive(message, self._now())
 
     def pause_writing(self) -> None:
         # Who does not listen is not listened to: their questions would only make more answers wait.
-        self._transport.pause_reading()
+        if not self._closing:
+            self._transport.pause_reading()
 
     def resume_writing(self) -> None:
         if not self._closing:
