@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check format sim powercuts teeth bench-heart soak clean
+.PHONY: help setup run test check format sim powercuts teeth bench bench-plot bench-heart soak clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,12 @@ powercuts: $(READY) ## N power cuts over the real log and the real rows
 
 teeth: $(READY) ## plant bugs, and see that each is caught
 	@$(PY) -m sim.teeth
+
+bench: $(READY) ## cost of a message in a whole server; some of it: SCENARIOS=busy,idle, all sizes: BENCH=--full
+	@$(PY) -m bench.node $(if $(SCENARIOS),--scenarios $(SCENARIOS)) $(BENCH)
+
+bench-plot: $(READY) ## draw the newest recorded results into docs/
+	@$(PY) -m bench.node.plot
 
 bench-heart: $(READY) ## cost of the fold, the log and the checkpoint
 	@$(PY) -m bench.heart

@@ -76,6 +76,7 @@ def from_seen(scenario: str, seen: Seen, calibration_ns: int, loads: int = 1, **
             "seconds": round(seconds, 2),
             "cpu_share": round(seen.server_ns / seconds / 1e9, 4),
             "load_share": load_share,
+            "waited_share": round(seen.waited_ns / seconds / 1e9, 4),
             "loads": loads,
             "repeated": tally.repeated,
             **more,
@@ -100,7 +101,8 @@ def as_object(figures: Figures) -> dict[str, object]:
 
 COLUMNS = (
     ("rate/s", "rate", 9), ("server µs", "server_us", 11), ("load µs", "load_us", 9), ("server", "cpu_share", 8),
-    ("load", "load_share", 8), ("p50 ms", "p50_ms", 9), ("p99 ms", "p99_ms", 9), ("p99.9 ms", "p999_ms", 10),
+    ("load", "load_share", 8), ("waited", "waited_share", 8), ("p50 ms", "p50_ms", 9), ("p99 ms", "p99_ms", 9),
+    ("p99.9 ms", "p999_ms", 10),
     ("lost", "lost", 6), ("doubled", "doubled", 9), ("reord.", "reordered", 8), ("calib ms", "calibration_ns", 10),
 )  # fmt: skip
 NAME = 26
@@ -130,7 +132,7 @@ def _cell(name: str, value: object) -> str:
     match value:
         case float() | int() if name == "calibration_ns":
             return f"{value / 1e6:.2f}"
-        case float() | int() if name in {"cpu_share", "load_share"}:
+        case float() | int() if name in {"cpu_share", "load_share", "waited_share"}:
             return f"{value:.1%}"
         case _:
             return _plain(value)

@@ -24,6 +24,12 @@ def cpu_ns(pid: int) -> int:
     return time.clock_gettime_ns((~pid << 3) | CPU_CLOCK)
 
 
+def waited_ns(pid: int) -> int:
+    """How long a process's first thread has stood ready to run while something else had the core."""
+    with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
+        return int(file.read().split()[1])
+
+
 def private_kib(pid: int) -> int:
     """User memory that belongs to this process alone."""
     with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:

@@ -136,10 +136,6 @@ class MqttPhone(asyncio.Protocol):
     def _take_receipt(self, n: int) -> None:
         hub, now = self._hub, time.monotonic()
         if n <= self._delivered:
-            import sys
-
-            print("back", n, self._delivered, self._n, file=sys.stderr)
-        if n <= self._delivered:
             hub.tally.doubled += 1
             return
         arrived = n - self._delivered

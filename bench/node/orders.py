@@ -64,6 +64,8 @@ class Seen(Struct, kw_only=True):
     seconds: float = 0.0
     server_ns: int = 0
     load_ns: int = 0
+    waited_ns: int = 0
+    """How long the server stood ready to run while something else had the core."""
     latency: dict[int, int] = {}
     """From the (scheduled) sending until the receipt is there."""
     answer: dict[int, int] = {}

@@ -180,6 +180,7 @@ def add_windows(windows: list[Seen]) -> Seen:
     whole = put_together(windows)
     whole.seconds = sum(seen.seconds for seen in windows)
     whole.server_ns = sum(seen.server_ns for seen in windows)
+    whole.waited_ns = sum(seen.waited_ns for seen in windows)
     whole.tally = windows[-1].tally
     whole.connected = windows[-1].connected
     return whole

@@ -124,6 +124,7 @@ def put_together(parts: list[Seen]) -> Seen:
         seconds=max(part.seconds for part in parts),
         server_ns=max(part.server_ns for part in parts),
         load_ns=sum(part.load_ns for part in parts),
+        waited_ns=max(part.waited_ns for part in parts),
         latency=add_up(part.latency for part in parts),
         answer=add_up(part.answer for part in parts),
         tally=tally,
