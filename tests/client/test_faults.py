@@ -77,6 +77,27 @@ class Faults(RuleBasedStateMachine):
                 self.given_up.add(row.id)
                 return
 
+    @rule(which=st.integers(0, 99))
+    def seal_again_without_need(self, which: int) -> None:
+        """An over-eager sender: the device may have shown it long ago."""
+        sent = [
+            (author, message, device)
+            for message_id, (author, to, *_) in self.written.items()
+            for device in self.devices
+            if (message := author.store.message(message_id)) and message.at and device.me.account == to
+        ]
+        if sent:
+            author, message, device = sent[which % len(sent)]
+            author.machine._outbox.reseal(message, device.me.device)
+            author.look()
+
+    @rule(who=DEVICES, to=st.integers(2, 3))
+    def write_to_somebody_who_cannot_open_it(self, who: int, to: int) -> None:
+        self.moods[to].moody = True
+        self.write(who, self.devices[to].me.handle, False, 1)
+        self.settle()
+        self.moods[to].moody = False
+
     # --- what the world does --------------------------------------------------------------------
 
     @rule(who=DEVICES)
@@ -133,8 +154,9 @@ class Faults(RuleBasedStateMachine):
         self.moods[who].moody = moody
 
     @precondition(lambda self: len(self.written) > 0)
-    @rule()
-    def calm(self) -> None:
+    @rule(who=DEVICES, to=st.sampled_from(("alice", "bob", "carol")))
+    def write_and_calm_down(self, who: int, to: str) -> None:
+        self.write(who, to, False, 2)
         self.settle()
         self.check()
 
@@ -212,4 +234,4 @@ class Faults(RuleBasedStateMachine):
 
 
 TestFaults = Faults.TestCase
-TestFaults.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
+TestFaults.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
