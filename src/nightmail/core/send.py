@@ -66,13 +66,10 @@ def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
     assert account is not None
 
     # The stamp is later than the stream's last one, and than what its sender had seen, within bounds.
-    shard, seen = state.shard, sent.seen
-    at, limits = shard.now, shard.limits
-    if seen >= at:
-        at = seen + 1 if seen - at < limits.ahead_ms else at + limits.ahead_ms
-    if at <= stream.at:
-        at = stream.at + 1
-    stream.at = at
+    at, last, limits = state.shard.now, stream.at, state.shard.limits
+    if sent.seen > last and sent.seen >= at:
+        at = min(sent.seen + 1, at + limits.ahead_ms)
+    stream.at = at = at if at > last else last + 1
     numbers.last = n
     numbers.ring[n] = accepted = Accepted(sent.id, sent.tag, at, sent.list_version)
     low = numbers.low
