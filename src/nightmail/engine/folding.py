@@ -90,7 +90,8 @@ class Folding:
         self._running = False
         self._life = 0
         """Counts rebuilds: an answer that was asked for in an earlier life is not ours any more."""
-        self._wants_rebuild = False
+        self.wants_rebuild = False
+        """The state is of no use: rebuild it as soon as no save is under way."""
         self._failed_load: Callable[[], None] | None = None
         self._failures = 0
         """Loads that failed, one after the other."""
@@ -99,7 +100,7 @@ class Folding:
 
     @property
     def between_records(self) -> bool:
-        return self._nth == 0 and not self._loading and not self._wants_rebuild
+        return self._nth == 0 and not self._loading and not self.wants_rebuild
 
     @property
     def next_offset(self) -> int:
@@ -121,7 +122,7 @@ class Folding:
         self._batches.clear()
         self._forwards.clear()
         self._index, self._nth, self._rounds = 0, 0, 0
-        self._loading, self._wants_rebuild, self.ready = False, False, False
+        self._loading, self.wants_rebuild, self.ready = False, False, False
         self._inside, self._replay, self._failed_load = None, None, None
         self._careful = bool(self._poisoned)
         self._load([SHARD], self._begin_replay)
@@ -156,7 +157,7 @@ class Folding:
             return
         self._running = True
         try:
-            while not (self._loading or self._wants_rebuild or self.stopped) and (batch := self._next_batch()):
+            while not (self._loading or self.wants_rebuild or self.stopped) and (batch := self._next_batch()):
                 if self._fold(batch):
                     self._batches.popleft()
                     self._index = 0
@@ -170,7 +171,7 @@ class Folding:
                 stored = next(self._replay, None)
             except TrimmedAway:
                 # Another owner has saved more than we knew of: start again from there.
-                self._wants_rebuild = True
+                self.wants_rebuild = True
                 return None
             if stored:
                 self._batches.append(Durable(stored.first, stored.at, stored.records))
@@ -221,7 +222,7 @@ class Folding:
                 self._on_poison(offset, error)
             except Exception as error:  # noqa: BLE001  # whatever a mistake of ours may raise
                 self._poisoned[offset, self._nth] = type(error).__name__
-                self._careful = self._wants_rebuild = True
+                self._careful = self.wants_rebuild = True
                 self._on_poison(offset, error)
                 return False
             else:
@@ -272,7 +273,7 @@ class Folding:
         self._rounds += 1
         assert self._rounds <= ROUNDS_MAX, f"the needs of {type(body).__name__} never end"
         self._load(missing, self.run)
-        return not (self._loading or self._wants_rebuild)
+        return not (self._loading or self.wants_rebuild)
 
     def _bury(self, offset: int, data: bytes, body: AnyBody, via: int) -> None:
         """Set aside a record that raised before. What follows from others under its offset goes on."""
@@ -297,7 +298,7 @@ class Folding:
                 return
             self._loading = False
             if isinstance(found, Overtaken):
-                self._wants_rebuild = True
+                self.wants_rebuild = True
                 return
             if isinstance(found, Failed):
                 self._loading = True
@@ -331,10 +332,10 @@ class Folding:
         life, pointer = self._life, self._rows.pointer
 
         def loaded(found: Found | Overtaken | Failed) -> None:
-            if life != self._life or self._wants_rebuild or isinstance(found, Failed):
+            if life != self._life or self.wants_rebuild or isinstance(found, Failed):
                 return
             if isinstance(found, Overtaken):
-                self._wants_rebuild = True
+                self.wants_rebuild = True
                 return
             # If the pointer moved, a row may have been changed, saved and let go since we asked.
             if pointer == self._rows.pointer:
@@ -351,9 +352,4 @@ class Folding:
 
     def abandon(self) -> None:
         """Somebody else's checkpoint is newer than ours: what we hold cannot be built upon."""
-        self._wants_rebuild = True
-
-    @property
-    def wants_rebuild(self) -> bool:
-        """The state is of no use: rebuild it as soon as no save is under way."""
-        return self._wants_rebuild
+        self.wants_rebuild = True

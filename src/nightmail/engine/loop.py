@@ -160,7 +160,7 @@ class Loop:
         elif type(body) is Sent and (known := answer_from_memory(self._folding.state, record.by, body)):
             self._watcher.on_repeated()
             self._say(record, known)  # A retry: the log has it already.
-        elif refusal := self._refusal(body):
+        elif (self._overloaded or self._log.tight) and (refusal := self._refusal(body)):
             self._say(record, refusal)
         else:
             # First the bytes: a record that has none raises here, and must not be among those that wait.
@@ -232,8 +232,7 @@ class Loop:
         self._saver.tick(now, self._forwarder.settled if self._forwarder else _always)
 
     def _refusal(self, body: AnyBody) -> Said | None:
-        if not self._overloaded and not self._log.tight:
-            return None
+        """While space or time runs out, only what gives some back is taken."""
         if type(body) in FREEING:
             return None
         return DiskFull() if self._log.tight else Overloaded()
