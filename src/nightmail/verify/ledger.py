@@ -1,0 +1,234 @@
+"""What was written, acknowledged and shown; and the verdict.
+
+Knows:   every message by the mark in its body: who wrote it, in which lane, as which of theirs.
+Never:   judges by anything but what clients said and what their profiles hold at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from nightmail.client.messages import Message, Tick
+from nightmail.model.words import Lane
+
+NOTES = 20
+"""Examples of what broke that are kept."""
+
+
+class Mark(NamedTuple):
+    """Which message this is, whatever its id."""
+
+    run: str
+    by: int
+    """The device that wrote it."""
+    to: int
+    """The person it is for."""
+    lane: Lane
+    n: int
+    """The how-many-th of this device, person and lane."""
+
+    def body(self, padding: int) -> bytes:
+        text = f"verify {self.run} {self.by} {self.to} {int(self.lane)} {self.n} "
+        return text.encode() + b"." * padding
+
+    @classmethod
+    def parse(cls, body: bytes) -> Mark | None:
+        words = body.split(b" ")
+        if len(words) < 7 or words[0] != b"verify":
+            return None
+        return cls(words[1].decode(), int(words[2]), int(words[3]), Lane(int(words[4])), int(words[5]))
+
+
+class Verdict(Struct, frozen=True, kw_only=True):
+    sent: int
+    """Messages that the server acknowledged."""
+    delivered: int
+    """Of these, shown on every device they were for."""
+    lost: int
+    """Missing on a device they were for, counted per device; or never sent although everything healed."""
+    doubled: int
+    reordered: int
+    unticked: int
+    """Delivered, and their author was never told."""
+    failed: int
+    """Given up with a reason, which is no loss."""
+    notes: list[str]
+
+    @property
+    def broken(self) -> int:
+        return self.lost + self.doubled + self.reordered + self.unticked
+
+
+class Ledger:
+    """Filled while it happens, by handlers of every client."""
+
+    def __init__(self, run: str, addressed: Mapping[int, Sequence[int]]) -> None:
+        """`addressed`: person → their devices."""
+        self._run, self._addressed = run, addressed
+        self._owner = {device: person for person, devices in addressed.items() for device in devices}
+        self._next: Counter[tuple[int, int, Lane]] = Counter()
+        self.written: dict[str, Mark] = {}
+        """Message id → what it is; whatever a client took into its outbox."""
+        self.acked: set[str] = set()
+        self.ticked: set[tuple[int, str]] = set()
+        """(device, message): what each device was told of. Only its author's counts."""
+        self.failed: dict[str, str] = {}
+        self.told: dict[int, Counter[str]] = {device: Counter() for device in self._owner}
+        """Device → ids in the order in which it was first told of them, and how often it was."""
+        self.missing: set[tuple[int, Mark]] = set()
+        """(device, message) that was not shown yet."""
+        self.moved = asyncio.Event()
+        """Something happened."""
+
+    # --- while it happens -----------------------------------------------------------------------
+
+    def next_mark(self, by: int, to: int, lane: Lane) -> Mark:
+        self._next[by, to, lane] += 1
+        return Mark(self._run, by, to, lane, self._next[by, to, lane])
+
+    def wrote(self, message_id: str, mark: Mark) -> None:
+        self.written[message_id] = mark
+        # Others may have been told before whoever wrote it was.
+        self.missing.update(
+            (device, mark) for device in self.devices_for(mark) if message_id not in self.told[device]
+        )  # fmt: skip
+        self.moved.set()
+
+    def was_sent(self, message_id: str) -> None:
+        self.acked.add(message_id)
+        self.moved.set()
+
+    def was_delivered(self, device: int, message_id: str) -> None:
+        self.ticked.add((device, message_id))
+        self.moved.set()
+
+    def has_failed(self, message_id: str, reason: str) -> None:
+        self.failed[message_id] = reason
+        self.moved.set()
+
+    def was_shown(self, device: int, message: Message) -> None:
+        self.told[device][message.id] += 1
+        if mark := Mark.parse(message.body):
+            self.missing.discard((device, mark))
+        self.moved.set()
+
+    def devices_for(self, mark: Mark) -> list[int]:
+        """Everyone who must show it: the recipient's devices, and the author's other ones."""
+        own = self._addressed[self._owner[mark.by]]
+        return [device for device in (*self._addressed[mark.to], *own) if device != mark.by]
+
+    @property
+    def done(self) -> bool:
+        """Everything is shown, and its authors know."""
+        if self.missing:
+            return False
+        return all((mark.by, ident) in self.ticked or ident in self.failed for ident, mark in self.written.items())
+
+    # --- the verdict ----------------------------------------------------------------------------
+
+    def judge(self, histories: Mapping[int, Sequence[Message]]) -> Verdict:
+        """`histories`: what each device's profile holds at the end, in the order of display."""
+        judge = _Judge(self, histories)
+        return judge.verdict()
+
+
+class _Judge:
+    def __init__(self, ledger: Ledger, histories: Mapping[int, Sequence[Message]]) -> None:
+        self._ledger, self._histories = ledger, histories
+        self._notes: list[str] = []
+        self._marks: dict[int, list[tuple[Mark, Message]]] = {
+            device: [(mark, message) for message in history if (mark := Mark.parse(message.body))]
+            for device, history in histories.items()
+        }
+
+    def verdict(self) -> Verdict:
+        own = {
+            message.id: message for device, pairs in self._marks.items() for mark, message in pairs if mark.by == device
+        }
+        acked = self._ledger.acked | {ident for ident, message in own.items() if message.state in _GOT_THERE}
+        written = {**self._ledger.written, **{ident: _mark(message) for ident, message in own.items()}}
+        lost, whole = self._lost(written, acked, own)
+        unticked = [ident for ident in whole if own[ident].state not in _TICKED]
+        self._note("its author was never told", unticked, written)
+        return Verdict(
+            sent=len(acked), delivered=len(whole), lost=lost, doubled=self._doubled(), reordered=self._reordered(),
+            unticked=len(unticked), failed=len(self._ledger.failed), notes=self._notes,
+        )  # fmt: skip
+
+    def _lost(
+        self, written: dict[str, Mark], acked: set[str], own: dict[str, Message]
+    ) -> tuple[int, list[str]]:  # fmt: skip
+        lost, whole = 0, list[str]()
+        shown = {device: {mark for mark, _ in pairs} for device, pairs in self._marks.items()}
+        for ident, mark in written.items():
+            if ident in self._ledger.failed and ident not in acked:
+                continue
+            missing = [device for device in self._ledger.devices_for(mark) if mark not in shown[device]]
+            if ident not in own or (ident not in acked and not missing):
+                missing.append(mark.by)
+            if missing:
+                lost += len(missing)
+                self._note(f"not on devices {missing}", [ident], written)
+            else:
+                whole.append(ident)
+        return lost, whole
+
+    def _doubled(self) -> int:
+        doubled = 0
+        for device, told in self._ledger.told.items():
+            twice = [ident for ident, count in told.items() if count > 1]
+            doubled += len(twice)
+            self._note(f"told twice on device {device}", twice, self._ledger.written)
+            marks = Counter(mark for mark, _ in self._marks[device])
+            again = [str(mark) for mark, count in marks.items() if count > 1]
+            doubled += len(again)
+            self._note(f"twice in the history of device {device}", again, {})
+        return doubled
+
+    def _reordered(self) -> int:
+        reordered = 0
+        stamps: dict[Mark, int] = {}
+        for device, pairs in self._marks.items():
+            reordered += self._descents(f"the history of device {device}", [mark for mark, _ in pairs])
+            for mark, message in pairs:
+                if message.at and stamps.setdefault(mark, message.at) != message.at:
+                    reordered += 1
+                    self._note(f"another stamp on device {device}", [message.id], {})
+        for device, told in self._ledger.told.items():
+            by_id = {message.id: mark for mark, message in self._marks[device]}
+            marks = [by_id[ident] for ident in told if ident in by_id]
+            reordered += self._descents(f"what device {device} was told", marks)
+        return reordered
+
+    def _descents(self, where: str, marks: Iterable[Mark]) -> int:
+        """How often something stands behind what was written after it."""
+        descents = 0
+        last: dict[tuple[int, int, Lane], int] = {}
+        for mark in marks:
+            stream = (mark.by, mark.to, mark.lane)
+            if mark.n <= last.get(stream, 0):
+                descents += 1
+                self._note(f"{where}: number {mark.n} after {last[stream]}", [str(mark)], {})
+            last[stream] = max(mark.n, last.get(stream, 0))
+        return descents
+
+    def _note(self, what: str, idents: Iterable[str], marks: Mapping[str, Mark]) -> None:
+        for ident in idents:
+            if len(self._notes) < NOTES:
+                mark = marks.get(ident)
+                self._notes.append(f"{ident}{f' ({mark.by} → {mark.to}, {mark.n})' if mark else ''}: {what}")
+
+
+_GOT_THERE = (Tick.SENT, Tick.DELIVERED, Tick.READ)
+_TICKED = (Tick.DELIVERED, Tick.READ)
+
+
+def _mark(message: Message) -> Mark:
+    mark = Mark.parse(message.body)
+    assert mark is not None
+    return mark

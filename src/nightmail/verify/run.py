@@ -1,0 +1,248 @@
+"""A chaos run: make people, let them write while everything breaks, let it heal, judge.
+
+Knows:   the plan, and how far it has come.
+Touches: a server, by its address; its process only if it was started for this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import ssl
+import tempfile
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from nightmail.client import Client, linking
+from nightmail.client.limits import ClientLimits
+from nightmail.testing import Device, RunningServer
+
+from .cast import IMPATIENT, Actor
+from .ledger import Ledger, Verdict
+from .plan import Break, Fault, Kill, Plan, Write
+from .proxy import Proxy, Upstream
+from .tap import Tap
+
+PATIENCE_S = 60.0
+"""When nothing has moved for this long after everything healed, what is missing is lost."""
+LOOK_S = 2.0
+"""How often, while nothing moves, profiles are looked into: an event may have been told to an app that was closing."""
+
+
+class Progress(Struct):
+    """Where a run is, for whoever shows it."""
+
+    stage: str = "setting up"
+    done_s: float = 0.0
+    written: int = 0
+    sent: int = 0
+    missing: int = 0
+    faults: int = 0
+    kills: int = 0
+
+
+class Result(Struct, frozen=True):
+    verdict: Verdict
+    redelivered: int
+    """Entries that were handed out again, for whatever reason."""
+    unexplained: int
+    """Of these, without one."""
+    repeated_sends: int
+    """Messages that reached the server more than once."""
+    faults: dict[str, int]
+    kills: int
+    notes: list[str]
+
+    @property
+    def broken(self) -> int:
+        return self.verdict.broken + self.unexplained
+
+
+class Run:
+    """One run. `look` is called now and then with how far it is."""
+
+    def __init__(
+        self, plan: Plan, url: str, server: RunningServer | None = None, tls: ssl.SSLContext | None = None,
+        ca_file: str | None = None, look: Callable[[Progress], None] = lambda _: None,
+        limits: ClientLimits = IMPATIENT,
+    ) -> None:  # fmt: skip
+        """`server`: the process behind the address, if it may be killed."""
+        self.limits = limits
+        self.plan, self._url, self.server, self._tls, self._ca_file = plan, url, server, tls, ca_file
+        self._look = look
+        self.progress = Progress()
+        self._faults: Counter[str] = Counter()
+        self._working: set[asyncio.Task[None]] = set()
+        self._name = secrets.token_hex(4)
+        persons = range(plan.people)
+        self.handles = [f"verify {self._name} {person}" for person in persons]
+        self.ledger = Ledger(self._name, {person: plan.devices_of(person) for person in persons})
+        self.taps: list[Tap] = []
+        self._proxies: list[Proxy] = []
+        self.actors: list[Actor] = []
+
+    async def __call__(self) -> Result:
+        with tempfile.TemporaryDirectory(prefix="nightmail-verify-", ignore_cleanup_errors=True) as folder:
+            async with AsyncExitStack() as stack:
+                devices = await self._join(Path(folder))
+                for number, device in enumerate(devices):
+                    tap = self.tap(f"{device.handle} {number}")
+                    proxy = await stack.enter_async_context(Proxy(Upstream(self._url, self._tls), tap))
+                    actor = Actor(number, device, proxy.url, self.ledger, self.limits)
+                    await stack.enter_async_context(_on_stage(actor))
+                    self.taps.append(tap)
+                    self._proxies.append(proxy)
+                    self.actors.append(actor)
+                async with _ticking(self._show):
+                    await self.storm()
+                    await self._heal()
+                histories = {actor.number: actor.history() for actor in self.actors}
+            await self._close_accounts(devices)
+        return self._result(self.ledger.judge(histories))
+
+    def tap(self, name: str) -> Tap:
+        """What listens to one device's wires."""
+        return Tap(name)
+
+    # --- setting up -----------------------------------------------------------------------------
+
+    async def _join(self, folder: Path) -> list[Device]:
+        """All accounts and devices, over an undisturbed line: who is addressed must not change later."""
+        devices: list[Device] = []
+        for handle in self.handles:
+            first = Device(handle, folder / f"{len(devices)}", self._url)
+            devices.append(first)
+            async with self._client(first, handle=handle) as client:
+                for _ in range(self.plan.devices - 1):
+                    other = Device(handle, folder / f"{len(devices)}", self._url)
+                    devices.append(other)
+                    request = linking.begin(other.profile, handle, "another")
+                    linking.finish(other.profile, await client.link(request))
+        return devices
+
+    def _client(self, device: Device, handle: str = "") -> Client:
+        return device.client(handle=handle, ca_file=self._ca_file)
+
+    async def _close_accounts(self, devices: Sequence[Device]) -> None:
+        """Leave somebody else's server as it was."""
+        if self.server is None:
+            for first in devices[:: self.plan.devices]:
+                async with self._client(first) as client:
+                    await client.http.close_account()
+
+    # --- what happens ---------------------------------------------------------------------------
+
+    async def storm(self) -> None:
+        """Everything that the plan says."""
+        self.progress.stage = "chaos"
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for step in self.plan.steps():
+            await asyncio.sleep(max(0.0, began + step.at_ms / 1_000 - loop.time()))
+            self.progress.done_s = step.at_ms / 1_000
+            match step:
+                case Write():
+                    self.do(self._write(step))
+                case Break():
+                    self.do(self._break(step))
+                case Kill() if self.server is not None:
+                    await self.kill(self.server, step.down_ms / 1_000)
+                case _:
+                    pass
+        self.progress.done_s = self.plan.seconds
+
+    def do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Without waiting for it; healing does."""
+        task = asyncio.create_task(work)
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+
+    async def _write(self, step: Write) -> None:
+        await self.actors[step.by].write(self.handles[step.to], step.to, step.lane, step.size)
+
+    async def _break(self, step: Break) -> None:
+        if step.fault is Fault.REOPEN:
+            await self.actors[step.device].reopen(step.for_ms / 1_000)
+        elif not await self._proxies[step.device].suffer(step.fault, step.for_ms / 1_000):
+            return
+        self._faults[step.fault] += 1
+
+    async def kill(self, server: RunningServer, down_s: float) -> None:
+        """SIGKILL, and a new start on the same folder."""
+        await asyncio.to_thread(server.kill)
+        await asyncio.sleep(down_s)
+        await asyncio.to_thread(server.start)
+        self.progress.kills += 1
+
+    # --- and then -------------------------------------------------------------------------------
+
+    async def _heal(self) -> None:
+        """No more faults. Every app is opened once more, as people do when something is stuck."""
+        self.progress.stage = "healing"
+        for proxy in self._proxies:
+            proxy.heal()
+        await asyncio.gather(*self._working)
+        for actor in self.actors:
+            await actor.reopen()
+        loop = asyncio.get_running_loop()
+        moved_at = loop.time()
+        while not self.ledger.done and loop.time() - moved_at < PATIENCE_S:
+            self.ledger.moved.clear()
+            try:
+                async with asyncio.timeout(LOOK_S):
+                    await self.ledger.moved.wait()
+                moved_at = loop.time()
+            except TimeoutError:
+                if not self.ledger.judge({actor.number: actor.history() for actor in self.actors}).broken:
+                    return
+
+    def _show(self) -> None:
+        progress, ledger = self.progress, self.ledger
+        progress.written, progress.sent, progress.missing = len(ledger.written), len(ledger.acked), len(ledger.missing)
+        progress.faults = sum(self._faults.values())
+        self._look(progress)
+
+    def _result(self, verdict: Verdict) -> Result:
+        self.progress.stage = "done"
+        self._show()
+        sends = sum(tap.sends for tap in self.taps)
+        return Result(
+            verdict=verdict,
+            redelivered=sum(tap.redelivered for tap in self.taps),
+            unexplained=sum(tap.unexplained for tap in self.taps),
+            repeated_sends=max(0, sends - verdict.sent),
+            faults=dict(sorted(self._faults.items())),
+            kills=self.progress.kills,
+            notes=[*verdict.notes, *(note for tap in self.taps for note in tap.notes)],
+        )
+
+
+@asynccontextmanager
+async def _on_stage(actor: Actor) -> AsyncGenerator[Actor]:
+    await actor.open()
+    try:
+        yield actor
+    finally:
+        await actor.leave()
+
+
+@asynccontextmanager
+async def _ticking(show: Callable[[], None]) -> AsyncGenerator[None]:
+    """Show how far it is, ten times a second."""
+
+    async def tick() -> None:
+        while True:
+            show()
+            await asyncio.sleep(0.1)
+
+    task = asyncio.ensure_future(tick())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
