@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from nightmail.wire.items import Devices
 
@@ -37,7 +38,7 @@ class Lists:
         asked = self._asked.get(account)
         if hub.online and (asked is None or hub.now - asked >= hub.limits.answer_ms):
             self._asked[account] = hub.now
-            hub.look(account, self._found)
+            hub.look(account, partial(self._found, account))
 
     def forget(self, account: int) -> None:
         """It is out of date: ask again before the next use."""
@@ -48,11 +49,11 @@ class Lists:
         self._asked.clear()
         self._waiting.clear()
 
-    def _found(self, item: Devices) -> None:
-        account = item.account
-        if account not in self._asked:
+    def _found(self, account: int, item: Devices) -> None:
+        if item.account != account:
             raise Misbehaved("a device list of somebody else")
-        del self._asked[account]
+        # A slow server may have been asked twice, and then answers twice.
+        self._asked.pop(account, None)
         found = DeviceList(account, item.version, item.devices)
         self._known[account] = found
         if item.version:
