@@ -26,6 +26,7 @@ from nightmail.model.refusals import (
     UnknownRecipient,
 )
 from nightmail.model.words import Lane
+from nightmail.wire.items import Answered
 from tests.client.script import ALICE, BOB, LAPTOP, PHONE, TABLET, Script, accepted, numbers
 
 STEADY = ClientLimits(retry_jitter=0)
@@ -222,6 +223,21 @@ def test_a_stale_list_is_looked_up_again_and_the_message_sealed_anew_under_the_s
     found = script.store.message(message.id)
     assert found is not None
     assert found.places.keys() == {TABLET, TABLET + 1}
+
+
+def test_a_stale_list_is_repaired_even_if_a_later_number_is_put_off_before() -> None:
+    """What is too fast is answered before what is in the log: every round would end before the news is heard."""
+    script = connected()
+    script.write()
+    script.write()
+    script.bodies()
+    first, second = script.asked
+    script.lists[BOB] = (2, {TABLET: 7, TABLET + 1: 9})
+    script.say(Answered(second.ref, RateLimited(10)))
+    script.say(Answered(first.ref, StaleDevices(2, (TABLET + 1,), (), ())))
+    script.wait(2_000)
+    again = [body for body in script.bodies() if isinstance(body, Sent)]
+    assert [(body.n, body.list_version, len(body.envelopes)) for body in again] == [(1, 2, 2), (2, 2, 2)]
 
 
 def test_a_list_that_stays_stale_is_not_asked_for_in_a_circle() -> None:

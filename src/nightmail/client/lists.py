@@ -45,6 +45,11 @@ class Lists:
         self._known.pop(account, None)
         self._outdated.add(account)
 
+    def outdate(self, account: int, version: int) -> None:
+        """There is a list of this version: forget an older one."""
+        if (known := self.of(account)) is not None and known.version < version:
+            self.forget(account)
+
     def lost(self) -> None:
         self._asked.clear()
         self._waiting.clear()

@@ -204,8 +204,11 @@ class Outbox:
                 if not row.void:
                     self._fail(row, _word(said))
                 self._progress(stream)
-            case Refusal() if round_ != stream.round and (said.retry or isinstance(said, StaleDevices)):
-                pass  # the next round is on its way already
+            case StaleDevices() if round_ != stream.round:
+                # The next round is on its way already. If all rounds end before this is heard, it must count all the same.
+                self._lists.outdate(row.to, said.version)
+            case Refusal() if round_ != stream.round and said.retry:
+                pass  # likewise
             case OutOfOrder():
                 self._out_of_order(stream, said.expected)
             case StaleDevices():
