@@ -1,0 +1,207 @@
+"""docs/protocol.md against the code: what it shows is what goes over the wire, and nothing is missing from it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import pytest
+from msgspec import Struct
+
+from nightmail.gateway.limits import GatewayLimits
+from nightmail.model import answers, ids, limits, records, refusals, rows, words
+from nightmail.wire import closing, items
+from nightmail.wire.frames import decode_from_device, decode_from_server, decode_hello, encode
+from nightmail.wire.items import FromDevice, FromServer, Hello, Item, SpokenByDevices
+
+PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
+
+NAMES: dict[str, Any] = {
+    name: value
+    for module in (answers, records, refusals, rows, words, items)
+    for name, value in vars(module).items()
+    if isinstance(value, type)
+}
+DECODE = {"from-device": decode_from_device, "from-server": decode_from_server}
+EXAMPLE = re.compile(r"```hex (from-device|from-server)\n(.*?)```\n\n```python\n(.*?)```\n", re.DOTALL)
+
+
+class Example(NamedTuple):
+    direction: str
+    data: bytes
+    items: list[Item]
+
+
+def examples() -> list[Example]:
+    found: list[Example] = []
+    for direction, dump, shown in EXAMPLE.findall(PAGE):
+        data = bytes.fromhex("".join(line.partition("#")[0] for line in dump.splitlines()))
+        found.append(Example(direction, data, eval(shown, {"__builtins__": {"bytes": bytes}}, NAMES)))
+    return found
+
+
+EXAMPLES = examples()
+
+
+def table(title: str) -> list[tuple[str, ...]]:
+    """The rows of the first table under a heading, without code marks."""
+    _, heading, section = PAGE.partition(f"\n## {title}\n")
+    assert heading, f"docs/protocol.md has no section {title!r}"
+    lines = section.partition("\n## ")[0].splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith("|---"))
+    rows_: list[tuple[str, ...]] = []
+    for line in lines[first + 1 :]:
+        if not line.startswith("|"):
+            break
+        rows_.append(tuple(cell.strip().replace("`", "") for cell in line.strip("|").split("|")))
+    return rows_
+
+
+def number_of(kind: type[Struct]) -> int:
+    number = kind.__struct_config__.tag
+    assert isinstance(number, int)
+    return number
+
+
+def described(kinds: tuple[type[Struct], ...]) -> list[tuple[str, str, str]]:
+    return [(str(number_of(k)), k.__name__, ", ".join(k.__struct_fields__)) for k in sorted(kinds, key=number_of)]
+
+
+def everything_in(value: object) -> set[type]:
+    """The types of everything that a value holds."""
+    if isinstance(value, Struct):
+        inside = [getattr(value, name) for name in value.__struct_fields__]
+    elif isinstance(value, (list, tuple)):
+        inside = list(value)
+    else:
+        return set()
+    return {type(value)}.union(*map(everything_in, inside))
+
+
+# --- the dumps --------------------------------------------------------------------------------
+
+
+def test_every_dump_on_the_page_is_looked_at() -> None:
+    assert len(EXAMPLES) == PAGE.count("```hex") > 0
+
+
+@pytest.mark.parametrize(
+    "example", EXAMPLES, ids=lambda example: "-".join(type(item).__name__ for item in example.items)
+)
+def test_a_dump_is_what_the_page_says_it_is(example: Example) -> None:
+    assert DECODE[example.direction](example.data) == example.items
+    assert encode(example.items) == example.data  # type: ignore[arg-type]
+
+
+def test_the_hello_is_one_for_the_first_frame() -> None:
+    hello = next(example for example in EXAMPLES if isinstance(example.items[0], Hello))
+    assert [decode_hello(hello.data)] == hello.items
+
+
+def test_every_item_every_record_and_every_answer_is_shown_in_a_dump() -> None:
+    shown = {kind for example in EXAMPLES for kind in everything_in(example.items)}
+    wanted = {*get_args(FromDevice), *get_args(FromServer), *get_args(SpokenByDevices), *get_args(answers.Answer)}
+    assert wanted - shown == set()
+    assert shown & set(get_args(refusals.AnyRefusal))
+
+
+# --- the tables -------------------------------------------------------------------------------
+
+
+def test_every_item_is_on_the_page() -> None:
+    assert table("From device to server") == described(get_args(FromDevice))
+    assert table("From server to device") == described(get_args(FromServer))
+
+
+def test_every_record_a_device_may_say_is_on_the_page() -> None:
+    assert [row[:3] for row in table("Records")] == described(get_args(SpokenByDevices))
+
+
+def test_every_field_of_every_item_and_record_is_explained() -> None:
+    for kind in (*get_args(FromDevice), *get_args(FromServer), *get_args(SpokenByDevices)):
+        heading = next(
+            line for line in PAGE.splitlines() if line.startswith("### ") and re.search(rf"\b{kind.__name__}\b", line)
+        )
+        section = re.split(r"\n##+ ", PAGE.partition(f"{heading}\n")[2])[0].partition("```")[0]
+        if kind.__name__ == "Voided":
+            continue  # its fields are those of Sent, and it says so
+        assert [name for name in kind.__struct_fields__ if f"`{name}`" not in section] == [], kind.__name__
+
+
+def test_every_answer_is_on_the_page() -> None:
+    assert [row[:3] for row in table("Answers")] == described(get_args(answers.Answer))
+
+
+def test_every_refusal_is_on_the_page() -> None:
+    assert [row[:4] for row in table("Refusals")] == [
+        (f"0x{number_of(kind):02x}", kind.__name__, "yes" if kind.retry else "no", ", ".join(kind.__struct_fields__))
+        for kind in sorted(get_args(refusals.AnyRefusal), key=number_of)
+    ]
+
+
+def test_every_word_is_on_the_page() -> None:
+    kinds: tuple[type[IntEnum], ...] = (words.Lane, words.Kind, words.State, words.Reason, words.Platform)
+    assert [row[:3] for row in table("Enumerations")] == [
+        (kind.__name__, str(int(word)), word.name) for kind in kinds for word in kind
+    ]
+
+
+def test_every_close_code_is_on_the_page_and_has_a_sentence() -> None:
+    assert [row[:3] for row in table("Close codes")] == [
+        (str(int(code)), code.name, "yes" if code.final else "no") for code in closing.CloseCode
+    ]
+    assert set(closing.SENTENCES) == set(closing.CloseCode)
+
+
+def test_every_limit_on_the_page_is_the_default() -> None:
+    gateway, form, fold = GatewayLimits(), limits.FormLimits(), limits.FoldLimits()
+    assert {row[0]: row[1] for row in table("Limits")} == {
+        "Request head, and frames before Welcome": f"{gateway.hello_bytes:,} bytes",
+        "From connecting to Hello": f"{gateway.hello_ms // 1_000} s",
+        "Frame": f"{gateway.frame_bytes:,} bytes",
+        "Ciphertext of one envelope": f"{form.body_bytes:,} bytes",
+        "Envelopes, on each side": f"{form.envelopes}",
+        "Numbers that wait for their answer, per stream and lane": f"{fold.ring_acks}",
+        "Handed out and unacknowledged": f"{gateway.credit_entries} numbers or {gateway.credit_bytes:,} bytes",
+        "Entries in one frame": f"{gateway.batch_entries}, and about {gateway.batch_bytes:,} bytes of ciphertext",
+        "Undelivered entries per device": f"{fold.mailbox_entries:,}",
+        "Undelivered entries live": f"{fold.ttl_ms // limits.DAY_MS} days",
+        "Messages": f"{gateway.sends_per_s} per second, {gateway.sends_burst} at once",
+        "Other items": f"{gateway.items_per_s:,} per second, {gateway.items_burst:,} at once",
+    }
+
+
+def test_every_link_on_the_page_leads_somewhere() -> None:
+    anchors = {re.sub(r"[^a-z0-9 -]", "", line.lstrip("# ").lower()).replace(" ", "-")
+               for line in PAGE.splitlines() if line.startswith("#")}  # fmt: skip
+    assert {link for link in re.findall(r"\]\(#([^)]+)\)", PAGE) if link not in anchors} == set()
+
+
+# --- the ids ----------------------------------------------------------------------------------
+
+
+def test_the_ids_on_the_page_follow_from_the_handles_as_it_says() -> None:
+    digest = hashlib.blake2b(b"ada", digest_size=8, person=b"account".ljust(16, b"\0")).digest()
+    assert int.from_bytes(digest, "big") >> 15 | 1 == ids.account_id("ada")
+    ada, ben = ids.account_id("ada"), ids.account_id("ben")
+    device = ids.device_id(ada, 1)
+    for said in (digest.hex(), f"`{ada:#x}` = {ada}", f"`{ben:#x}` = {ben}", f"`{device:#x}` = {device}"):
+        assert said in PAGE
+
+
+def test_the_message_id_on_the_page_is_one() -> None:
+    (text,) = re.findall(r"^    ([0-9a-f]+:[0-9]+:[0-9]+:[0-9a-z]+)$", PAGE, re.MULTILINE)
+    assert str(ids.MessageId.parse(text)) == text
+    assert ids.MessageId.parse(text).device == ids.device_id(ids.account_id("ada"), 1)
+
+
+def test_the_digest_on_the_page_is_that_of_the_token() -> None:
+    assert hashlib.sha256(bytes(range(32))).hexdigest() in PAGE
+
+
+def test_where_to_connect_is_on_the_page() -> None:
+    for said in (f"GET {items.PATH} ", f"Sec-WebSocket-Protocol: {items.SUBPROTOCOL}", f"0 to {items.REF_MAX:,}"):
+        assert said in PAGE
