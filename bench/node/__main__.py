@@ -52,6 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--folder", help="where the data folders are made: the disk that is measured")
     parser.add_argument("--record", action="store_true", help="append the results to bench/results.jsonl")
     parser.add_argument("--plant", action="store_true", help="overlook one message, to see that it is missed")
+    parser.add_argument("--profile", type=int, metavar="LINES", help="show where the server's time goes; slows it down")
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--tiny", action="store_true", help="does it run at all?")
     size.add_argument("--full", action="store_true", help="the sizes that were promised; takes long")
@@ -61,7 +62,10 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown := [name for name in names if name not in SCENARIOS]:
         parser.error(f"no such scenario: {', '.join(unknown)}")
     settings = TINY if options.tiny else FULL if options.full else Settings()
-    chosen = {name: getattr(options, name) for name in ("seconds", "idle_s", "connections", "loads", "folder", "plant")}
+    chosen = {
+        name: getattr(options, name)
+        for name in ("seconds", "idle_s", "connections", "loads", "folder", "plant", "profile")
+    }
     settings = msgspec.structs.replace(settings, **{name: value for name, value in chosen.items() if value})
     results = run(names, settings)
     if options.record:

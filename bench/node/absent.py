@@ -14,6 +14,7 @@ from .stage import Stage
 
 WRITERS = 50
 FILL_WINDOW = 200
+STORM_AT_ONCE = 500
 IDLE_LOADS = 2
 """Each has its own limit of open files, and half of the heartbeats."""
 
@@ -112,8 +113,8 @@ def storm(at: Stage) -> Iterator[Figures]:
             job="talk", port=server.port, server=server.pid, first=count + writers, count=live, window=1,
             rate=settings.storm_rate,
         )  # fmt: skip
-        # The crowd would come from other machines: it has to stand back for those whose time is taken.
-        come = structs.replace(crowd, job="drain", at_once=0, stay=True, nice=10)
+        # As fast as one process can connect without making those wait whom it has connected already.
+        come = structs.replace(crowd, job="drain", at_once=STORM_AT_ONCE, stay=True)
         with at.load(talk) as talking, at.load(come) as coming:
             calm = talking.measure(settings.seconds, settings.warm_up)
             calm_ms = at.figures("", calm)
@@ -129,6 +130,7 @@ def storm(at: Stage) -> Iterator[Figures]:
     figures = at.figures(
         "storm", seen, connections=count, each=settings.storm_each, offered=settings.storm_rate,
         drained_s=round(drained.seconds, 2), drained_per_s=_per_s(drained), turned_away=drained.turned_away,
+        cut={str(code): count for code, count in drained.cut.items()},
         storm_load_share=round(drained.load_ns / 1e9 / max(drained.seconds, 1e-9), 3),
         calm_p50_ms=calm_ms.p50_ms, calm_p99_ms=calm_ms.p99_ms,
     )  # fmt: skip

@@ -17,6 +17,8 @@ from .orders import Order, Seen
 from .stage import Stage
 from .talking import IN_FLIGHT, add_windows
 
+DEVICES_MAX = 400
+"""More of them would show what it costs to know many, and that is another row."""
 PIECE_S = 60.0
 """Between two looks at how much history there is."""
 
@@ -31,7 +33,7 @@ def waiting(at: Stage) -> Iterator[Figures]:
     """N messages wait for each device that is away, then it comes back: the whole price, in and out."""
     first: float | None = None
     for each in at.settings.depths:
-        devices = max(1, at.settings.waiting // each)
+        devices = max(1, min(DEVICES_MAX, at.settings.waiting // each))
         writers = min(WRITERS, devices)
         with at.server(devices + writers) as server:
             order = Order(
@@ -39,16 +41,21 @@ def waiting(at: Stage) -> Iterator[Figures]:
                 writer=devices, window=FILL_WINDOW,
             )  # fmt: skip
             filled = at.run(order)
-            drained = at.run(structs.replace(order, job="drain", at_once=64))
+            back = structs.replace(order, job="drain", at_once=64)
+            drained = at.run(back)
+            # Coming back for nothing: what connecting costs is no price of a message.
+            empty = at.run(structs.replace(back, each=0, cursor=each))
             server.check()
+        drained.server_ns = max(0, drained.server_ns - empty.server_ns)
         both = structs.replace(drained, latency={})
         both.seconds += filled.seconds
         both.server_ns += filled.server_ns
         both.load_ns += filled.load_ns
-        both.why = filled.why or drained.why
+        both.why = filled.why or drained.why or empty.why
+        both.tally.doubled += empty.tally.doubled
         figures = at.figures(
             f"depth-waiting-{each}", both, devices=devices, each=each,
-            store_us=_us(filled), drain_us=_us(drained),
+            store_us=_us(filled), drain_us=_us(drained), connect_us=round(empty.server_ns / 1_000 / devices, 1),
         )  # fmt: skip
         first = first or figures.server_us
         figures.more["flat"] = round((figures.server_us or 0) / (first or 1), 2)

@@ -82,6 +82,9 @@ def from_seen(scenario: str, seen: Seen, calibration_ns: int, loads: int = 1, **
             **more,
         },
     )
+    if seen.loop_ns:
+        figures.more["loop_us"] = round(seen.loop_ns / 1_000 / messages, 2)
+        figures.more["system_us"] = round(seen.system_ns / 1_000 / messages, 2)
     if seen.answer:
         figures.more["answer_p50_ms"] = quantile_ms(seen.answer, 0.5)
         figures.more["answer_p99_ms"] = quantile_ms(seen.answer, 0.99)

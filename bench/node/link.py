@@ -33,13 +33,15 @@ CLOSE = 0x8
 class Link(asyncio.Protocol):
     """One connection. Say what `opened`, `heard` and `ended` mean."""
 
-    __slots__ = ("_partial", "is_open", "retry_ms", "transport")
+    __slots__ = ("_partial", "closed_with", "is_open", "retry_ms", "transport")
 
     def __init__(self) -> None:
         self._partial = b""
         self.is_open = False
         self.retry_ms: int | None = None
         """Whoever refused this connection says: not sooner than this."""
+        self.closed_with = 0
+        """The close code, if the server said one."""
         self.transport: asyncio.Transport | None = None
 
     def opened(self) -> None:
@@ -78,6 +80,7 @@ class Link(asyncio.Protocol):
         self._partial = b""
         self.is_open = False
         self.retry_ms = None
+        self.closed_with = 0
         self.transport.write(REQUEST)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -102,6 +105,8 @@ class Link(asyncio.Protocol):
                 break
             if data[at] & 0x0F != CLOSE:
                 self.heard(decode_from_server(data[start:end]))
+            else:
+                self.closed_with = int.from_bytes(data[start : start + 2], "big")
             at = end
         self._partial = data[at:]
 

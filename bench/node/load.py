@@ -37,7 +37,6 @@ async def _work() -> None:
     asyncio.get_running_loop().set_exception_handler(_on_mistake)
     pipes = await Pipes.open()
     order = msgspec.json.decode(await pipes.line(), type=Order)
-    os.nice(order.nice)
     raise_open_files()
     # Messages make no cycles; looking for them would only delay what is measured.
     gc.freeze()

@@ -6,9 +6,11 @@ Touches: /proc, read only.
 
 from __future__ import annotations
 
+import os
 import resource
 import statistics
 import time
+from typing import NamedTuple
 
 from bench.meter import fixed_work
 
@@ -24,10 +26,28 @@ def cpu_ns(pid: int) -> int:
     return time.clock_gettime_ns((~pid << 3) | CPU_CLOCK)
 
 
-def waited_ns(pid: int) -> int:
-    """How long a process's first thread has stood ready to run while something else had the core."""
+class Usage(NamedTuple):
+    """What a process has used so far, in ns."""
+
+    cpu: int
+    """All threads, those that have ended included."""
+    first: int
+    """Its first thread: in a server, the event loop."""
+    system: int
+    """Spent in the kernel, in steps of 10 ms: sockets, files."""
+    waited: int
+    """How long its first thread stood ready to run while something else had the core."""
+
+    def since(self, before: Usage) -> Usage:
+        return Usage(*(now - then for now, then in zip(self, before, strict=True)))
+
+
+def usage(pid: int) -> Usage:
     with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
-        return int(file.read().split()[1])
+        first, waited, _ = map(int, file.read().split())
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        ticks = int(file.read().rpartition(")")[2].split()[12])
+    return Usage(cpu_ns(pid), first, ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK"), waited)
 
 
 def private_kib(pid: int) -> int:

@@ -18,6 +18,7 @@ from nightmail.model.answers import Accepted, Done
 from nightmail.model.records import Acked, Envelope, Sent
 from nightmail.model.refusals import Refusal
 from nightmail.model.words import Kind, Lane
+from nightmail.wire.closing import FINAL
 from nightmail.wire.items import VERSION, Answered, Ask, Drained, Entries, FromDevice, FromServer, Gone, Goodbye, Hello
 
 from . import people
@@ -32,6 +33,7 @@ FRAME = 32
 """Messages that a writer puts into one frame."""
 RETRY_S = 0.1
 WORK_S = 900.0
+BACKOFF_MS, BACKOFF_MS_MAX = 250, 60_000
 NORMAL, TEXT = Lane.NORMAL, Kind.TEXT
 
 
@@ -156,15 +158,18 @@ def _writer_of(order: Order, recipient: int) -> int:
 class Reader(Link):
     """Comes back, takes everything that waits, acknowledges it, and waits until that is durable."""
 
-    __slots__ = ("_hub", "_number", "_retry", "began", "done", "inbox", "port", "turned_away")
+    __slots__ = ("_chance", "_hub", "_number", "began", "cut", "done", "inbox", "port", "turned_away")
 
     def __init__(self, hub: Hub, number: int, writer: int, port: int, chance: Random, *, plant: bool = False) -> None:
         super().__init__()
-        self._hub, self._number, self.port, self._retry = hub, number, port, chance
+        self._hub, self._number, self.port, self._chance = hub, number, port, chance
         self.inbox = Inbox(people.device(writer), hub.tally, plant=plant)
         self.began = 0.0
         self.done = False
         self.turned_away = 0
+        """How often it was told to come back later."""
+        self.cut = 0
+        """How often the connection ended without such a word: then it comes back as the client library does."""
 
     def opened(self) -> None:
         hello = Hello(VERSION, people.device(self._number), people.token(self._number), self.inbox.cursor, 0, 0)
@@ -199,13 +204,21 @@ class Reader(Link):
             self._hub.latencies.append(time.monotonic() - self.began)
 
     def ended(self) -> None:
-        if self.retry_ms is not None:
+        if self.done:
+            return
+        if self.closed_with in FINAL:
+            self._hub.why = self._hub.why or f"the server closed a connection with {self.closed_with}"
+        elif self.retry_ms is not None:
             # Not all at the same moment again.
             self.turned_away += 1
-            wait_s = self.retry_ms / 1_000 * (1 + self._retry.random() / 2)
-            asyncio.get_running_loop().call_later(wait_s, self._come_back)
-        elif not self.done:
-            self._hub.why = self._hub.why or "a connection was lost"
+            self._come_back_after(self.retry_ms * (1 + self._chance.random() / 2))
+        else:
+            self.cut += 1
+            self._hub.codes[self.closed_with] = self._hub.codes.get(self.closed_with, 0) + 1
+            self._come_back_after(self._chance.random() * min(BACKOFF_MS << self.cut, BACKOFF_MS_MAX))
+
+    def _come_back_after(self, wait_ms: float) -> None:
+        asyncio.get_running_loop().call_later(wait_ms / 1_000, self._come_back)
 
     def _come_back(self) -> None:
         task = asyncio.ensure_future(connect_one(self, self.port))
@@ -242,7 +255,7 @@ async def drain(order: Order, pipes: Pipes) -> None:
         Seen(
             messages=hub.tally.shown, seconds=seconds, server_ns=server_ns, load_ns=load_ns, tally=hub.tally,
             latency=histogram(hub.latencies), connected=hub.ready, why=hub.why,
-            turned_away=sum(reader.turned_away for reader in readers),
+            turned_away=sum(reader.turned_away for reader in readers), cut=hub.codes,
         )
     )  # fmt: skip
     if order.stay:

@@ -43,7 +43,6 @@ class Order(Struct, kw_only=True):
     """Connections being made at a time; 0: all."""
     stay: bool = False
     """drain: remain connected until told otherwise."""
-    nice: int = 0
     plant: bool = False
     """Overlook one message, to see that it is missed."""
 
@@ -64,6 +63,10 @@ class Seen(Struct, kw_only=True):
     seconds: float = 0.0
     server_ns: int = 0
     load_ns: int = 0
+    loop_ns: int = 0
+    """Of the server's time, that of its event loop's thread."""
+    system_ns: int = 0
+    """Of the server's time, that in the kernel."""
     waited_ns: int = 0
     """How long the server stood ready to run while something else had the core."""
     latency: dict[int, int] = {}
@@ -74,5 +77,7 @@ class Seen(Struct, kw_only=True):
     connected: int = 0
     turned_away: int = 0
     """Connections that were told to come back later."""
+    cut: dict[int, int] = {}
+    """Connections that ended otherwise, by close code; 0: without a word."""
     why: str = ""
     """What went wrong, if something did."""

@@ -53,6 +53,8 @@ class Hub:
         self.ready = 0
         self.owing: deque[tuple[float, Phone]] = deque()
         """Who has yet to acknowledge receipts, and by when."""
+        self.codes: dict[int, int] = {}
+        """Close code (0: none was said) → connections that ended with it."""
         self.why = ""
         self.on_ready: Callable[[Phone], None] = lambda phone: None
 
@@ -220,4 +222,4 @@ class Phone(Link):
 
     def ended(self) -> None:
         if self.retry_ms is None:
-            self._hub.why = self._hub.why or "a connection was lost"
+            self._hub.why = self._hub.why or f"a connection was lost, with close code {self.closed_with}"

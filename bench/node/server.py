@@ -7,6 +7,7 @@ Touches: one data folder, signals to its own child.
 from __future__ import annotations
 
 import os
+import pstats
 import signal
 import socket
 import subprocess
@@ -21,6 +22,7 @@ from types import TracebackType
 from typing import Self
 
 from .machine import cpu_ns, private_kib
+from .serve import PROFILE
 
 START_S = 300.0
 """A server that has a long log to read may take so long."""
@@ -44,9 +46,13 @@ class ServerFailed(Exception):
     """The server did not start, or ended by itself."""
 
 
-def command() -> list[str]:
+def command(*, profile: bool = False) -> list[str]:
     has_command_line = find_spec("nightmail.cli") is not None and find_spec("nightmail.cli.serve") is not None
-    return [sys.executable, "-m", *(("nightmail", "serve") if has_command_line else ("bench.node.serve",))]
+    return [
+        sys.executable,
+        "-m",
+        *(("nightmail", "serve") if has_command_line and not profile else ("bench.node.serve",)),
+    ]
 
 
 def free_port() -> int:
@@ -58,7 +64,7 @@ def free_port() -> int:
 class Server:
     """Use it with `with`; `kill` and `start` as often as wanted in between."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, profile: int = 0) -> None:
         self.folder = folder
         self.port = free_port()
         self._environ = {name: value for name, value in os.environ.items() if not name.startswith("NIGHTMAIL_")}
@@ -68,6 +74,9 @@ class Server:
             "NIGHTMAIL_DATA__FOLDER": str(folder),
             "NIGHTMAIL_LOG__LEVEL": "warning",
         }  # fmt: skip
+        self._profile, self._profile_file = profile, folder.with_name(folder.name + ".profile")
+        if profile:
+            self._environ[PROFILE] = str(self._profile_file)
         self._process: subprocess.Popen[bytes] | None = None
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 (as long as the server)
 
@@ -78,13 +87,18 @@ class Server:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._profile:
+            self.stop()
+            pstats.Stats(str(self._profile_file), stream=sys.stderr).sort_stats("tottime").print_stats(self._profile)
         self.kill()
         self._words.close()
 
     def start(self) -> float:
         """Returns when it is ready: after how many seconds."""
         began = time.monotonic()
-        self._process = subprocess.Popen(command(), env=self._environ, stdout=self._words, stderr=self._words)
+        self._process = subprocess.Popen(
+            command(profile=bool(self._profile)), env=self._environ, stdout=self._words, stderr=self._words
+        )
         while not self._is_ready():
             if self._process.poll() is not None:
                 raise ServerFailed(f"exit code {self._process.returncode}: {self.last_words()}")

@@ -38,12 +38,15 @@ class Settings(Struct, frozen=True):
     depths: tuple[int, ...] = (10, 1_000, 10_000)
     waiting: int = 40_000
     """`depth`: messages that wait, of all devices together."""
-    known: tuple[int, ...] = (1_000, 20_000)
-    history: int = 200_000
+    known: tuple[int, ...] = (1_000, 10_000)
+    history: int = 100_000
     loads: int = 1
     """Load processes, where one could become the bottleneck."""
     folder: str | None = None
     plant: bool = False
+    """Overlook one message, to see that it is missed."""
+    profile: int = 0
+    """Show so many lines of where the server's time goes; it is slower then, and the figures mean nothing."""
 
 
 FULL = Settings(seconds=10.0, turns=4, waiting=500_000, known=(1_000, 1_000_000), history=10_000_000)
@@ -71,7 +74,7 @@ class Stage:
         folder = self.new_folder()
         if persons > people.BY_HTTP_MAX:
             people.register_by_engine(folder, persons)
-        with Server(folder, settings) as server:
+        with Server(folder, settings, self.settings.profile) as server:
             if persons <= people.BY_HTTP_MAX:
                 people.register_by_http(server.port, range(persons))
             yield server

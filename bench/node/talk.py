@@ -13,7 +13,7 @@ from random import Random
 from typing import Protocol
 
 from .checks import histogram
-from .machine import cpu_ns, waited_ns
+from .machine import usage
 from .mqtt import MqttPhone
 from .orders import Order, Seen, Window
 from .phone import Hub, Phone
@@ -110,13 +110,12 @@ async def _measure(
     hub.latencies.clear()
     hub.answers.clear()
     done, began = hub.tally.delivered, time.monotonic()
-    server_ns, load_ns, waited = cpu_ns(server), time.process_time_ns(), waited_ns(server)
+    before, load_ns = usage(server), time.process_time_ns()
     if window.until:
         await asyncio.sleep(max(0.0, window.until - time.monotonic()))
     else:
         await pipes.line()
-    server_ns, load_ns = cpu_ns(server) - server_ns, time.process_time_ns() - load_ns
-    waited = waited_ns(server) - waited
+    used, load_ns = usage(server).since(before), time.process_time_ns() - load_ns
     messages, seconds = hub.tally.delivered - done, time.monotonic() - began
     latencies, answers = hub.latencies.copy(), hub.answers.copy()
     if open_loop:
@@ -128,7 +127,8 @@ async def _measure(
         talker.finish()
     _compare(talkers)
     return Seen(
-        messages=messages, seconds=seconds, server_ns=server_ns, load_ns=load_ns, waited_ns=waited,
+        messages=messages, seconds=seconds, load_ns=load_ns,
+        server_ns=used.cpu, loop_ns=used.first, system_ns=used.system, waited_ns=used.waited,
         latency=histogram(latencies), answer=histogram(answers), tally=hub.tally, connected=hub.ready, why=hub.why,
     )  # fmt: skip
 

@@ -179,8 +179,8 @@ def add_windows(windows: list[Seen]) -> Seen:
     """One after the other, of the same load: times add up as well, and the last tally holds all before it."""
     whole = put_together(windows)
     whole.seconds = sum(seen.seconds for seen in windows)
-    whole.server_ns = sum(seen.server_ns for seen in windows)
-    whole.waited_ns = sum(seen.waited_ns for seen in windows)
+    for name in ("server_ns", "loop_ns", "system_ns", "waited_ns"):
+        setattr(whole, name, sum(getattr(seen, name) for seen in windows))
     whole.tally = windows[-1].tally
     whole.connected = windows[-1].connected
     return whole

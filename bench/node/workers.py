@@ -124,12 +124,15 @@ def put_together(parts: list[Seen]) -> Seen:
         seconds=max(part.seconds for part in parts),
         server_ns=max(part.server_ns for part in parts),
         load_ns=sum(part.load_ns for part in parts),
+        loop_ns=max(part.loop_ns for part in parts),
+        system_ns=max(part.system_ns for part in parts),
         waited_ns=max(part.waited_ns for part in parts),
         latency=add_up(part.latency for part in parts),
         answer=add_up(part.answer for part in parts),
         tally=tally,
         connected=sum(part.connected for part in parts),
         turned_away=sum(part.turned_away for part in parts),
+        cut=add_up(part.cut for part in parts),
         why=next((part.why for part in parts if part.why), ""),
     )
 
