@@ -205,7 +205,7 @@ class Outbox:
                     self._fail(row, _word(said))
                 self._progress(stream)
             case StaleDevices() if round_ != stream.round:
-                # The next round is on its way already. If all rounds end before this is heard, it must count all the same.
+                # The next round is on its way already; but if every round ends before this is heard, it must count.
                 self._lists.outdate(row.to, said.version)
             case Refusal() if round_ != stream.round and said.retry:
                 pass  # likewise
