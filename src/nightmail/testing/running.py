@@ -11,7 +11,9 @@ import asyncio
 import contextlib
 import json
 import os
+import secrets
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -115,6 +117,7 @@ class RunningServer:
     def start(self) -> None:
         """Start it on its folder. Returns when it can be connected to. Raises ServerFailed."""
         assert self._process is None, "it runs already"
+        self._port = self._port or free_port()
         flags = {**self._settings, "data.folder": self.folder, "server.port": self._port}
         words = [f"--{name.replace('.', '-').replace('_', '-')}={_written(value)}" for name, value in flags.items()]
         # Settings of whoever runs the tests must not change what is tested.
@@ -137,9 +140,8 @@ class RunningServer:
             overdue.cancel()
         if not line:
             self.kill()
-            raise ServerFailed(f"the server did not start: {self.log.strip() or 'it said nothing'}")
+            raise ServerFailed(f"the server did not start: {self.log.strip()[-2_000:] or 'it said nothing'}")
         self.url = json.loads(line)["url"]
-        self._port = int(self.url.rpartition(":")[2])
 
     def kill(self) -> None:
         """SIGKILL. What was acknowledged is in the log."""
@@ -202,6 +204,24 @@ def running_server(
 ) -> RunningServer:
     """A server for a test. `settings` are named as in docs/configuration.md: {"limits.mailbox_entries": 10}."""
     return RunningServer(settings, folder, port)
+
+
+def free_port() -> int:
+    """A port that is free, and that no outgoing connection is given while the server is down.
+
+    A port from the kernel's own range may be taken by the very clients that wait for the server to come back.
+    """
+    try:
+        lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except (OSError, ValueError):
+        lowest = 32_768
+    for _ in range(1_000):
+        port = secrets.choice(range(10_000, max(lowest, 10_001)))
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise ServerFailed("no port is free on this machine")
 
 
 async def _join(device: Device) -> None:
