@@ -55,6 +55,18 @@ def test_failed_only_if_no_device_got_it() -> None:
     assert [event.message_id for event in script.told(MessageFailed)] == [message.id]
 
 
+def test_what_was_delivered_does_not_fail_because_its_answer_was_lost() -> None:
+    script = Script()
+    script.connect()
+    message = script.write()
+    script.bodies()
+    script.say(change(1, TABLET, State.DELIVERED, 1, 1))
+    script.lose()
+    script.wait(script.limits.lifetime_ms + 2)
+    assert script.state(message) == ("delivered", "")
+    assert script.told(MessageFailed) == []
+
+
 def test_one_receipt_for_many_messages_moves_them_all_once() -> None:
     script, messages = sent_messages(5)
     script.say(change(1, TABLET, State.READ, 1, 3, 5, 5))

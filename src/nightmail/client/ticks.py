@@ -41,9 +41,9 @@ class Ticks:
         self._hub.tell(SentAck(message.id, self.conversation(message), said.at))
 
     def failed(self, message_id: str, reason: str) -> None:
-        """It will not be sent at all."""
+        """It will not be sent at all; unless a receipt says that it was, and only the answer was lost."""
         message = self._hub.store.message(message_id)
-        if message is None or message.state is Tick.FAILED:
+        if message is None or message.state in (Tick.DELIVERED, Tick.READ, Tick.FAILED):
             return
         self._hub.store.put_message(replace(message, state=Tick.FAILED, reason=reason))
         self._hub.tell(MessageFailed(message_id, self.conversation(message), reason, self._hub.now))
