@@ -22,7 +22,7 @@ from nightmail.engine.folder import LOCK_NAME
 from nightmail.engine.loop import LoopLimits
 from nightmail.engine.ports import Damaged, EngineError, InUse, TooNew
 from nightmail.engine.saver import SaverLimits
-from nightmail.engine.sqlite import FILE_NAME
+from nightmail.engine.sqlite import FILE_NAME, schema
 from nightmail.model.answers import Accepted, Done
 from nightmail.model.records import Acked
 from nightmail.model.refusals import DiskFull
@@ -187,7 +187,7 @@ def test_a_database_of_a_newer_version_is_refused_and_left_as_it_was(data: Data)
     before = (data.folder / FILE_NAME).read_bytes()
     assert "has schema 99" in data.refused(TooNew, str(data.folder / FILE_NAME))
     assert (data.folder / FILE_NAME).read_bytes() == before
-    in_database(data, "PRAGMA user_version = 1")
+    in_database(data, f"PRAGMA user_version = {len(schema.STEPS)}")
     assert data.is_whole()
 
 
