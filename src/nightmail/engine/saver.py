@@ -11,22 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
 from msgspec import Struct
 
 from nightmail.core.state import State, encode_row
 
+from .ahead import Ahead
 from .cache import forget_entries, freshen, shrink
-from .ports import Checkpoint, Failed, Overtaken, Rows, Saving
-
-encode_notes = msgspec.msgpack.Encoder().encode
+from .ports import Checkpoint, Failed, Overtaken, Rows
 
 
 class SaverLimits(Struct, frozen=True):
     checkpoint_rows: int = 20_000
     """Changed rows that start a checkpoint: bounds how long encoding them keeps the loop."""
-    checkpoint_notes: int = 20_000
-    """Lines of the delivery log that do the same."""
+    checkpoint_notes: int = 60_000
+    """Lines of the delivery log that do the same: bounds recovery."""
     checkpoint_ms: int = 3_000
     """The longest that a change stays unsaved when the disk keeps up: bounds recovery."""
     retry_ms: tuple[int, ...] = (100, 200, 400, 800, 1_600)
@@ -50,6 +48,7 @@ class Saver:
         self._retry_at = 0
         self._retries = 0
         self._last_at = 0
+        self._ahead = Ahead()
         self._filed: list[tuple[int, int]] = []
         """(queue, seq) of entries saved by the checkpoint before the present one."""
 
@@ -63,29 +62,33 @@ class Saver:
 
     @property
     def notes(self) -> bytes:
-        """The delivery log's lines that are being saved."""
-        return self._saving.notes if self._saving else b""
+        """The delivery log's lines that are being saved or will be, except those that the state still has."""
+        return self._ahead.notes(self._saving.notes if self._saving else b"")
 
     def unsaved(self, state: State) -> int:
         """Rows and lines of the delivery log that only the log would bring back after a crash now."""
-        return state.count_changed() + len(state.notes) + (len(self._saving.rows) if self._saving else 0)
+        saving = len(self._saving.rows) if self._saving else 0
+        return state.count_changed() + len(state.notes) + self._ahead.lines + saving
 
     def is_due(self, state: State, now: int) -> bool:
-        """Whether enough has changed, or for long enough."""
+        """Whether enough has changed, or for long enough. If not, some of it is encoded meanwhile."""
         limits = self._limits
-        return (
+        if (
             now - self._last_at >= limits.checkpoint_ms
             or state.count_changed() >= limits.checkpoint_rows
-            or len(state.notes) >= limits.checkpoint_notes
-        )
+            or len(state.notes) + self._ahead.lines >= limits.checkpoint_notes
+        ):
+            return True
+        self._ahead.look(state, now)
+        return False
 
     def start(self, state: State, now: int, at: int) -> None:
         """Take the state as it is now, at time `at`. It must stand between two records."""
         assert self._saving is None
         self._last_at = now
-        if 2 * sum(map(len, state.tables())) > self._limits.rows_in_memory:
-            freshen(state)
-        self._saving = take_checkpoint(state, at)
+        if sum(map(len, state.tables())) > self._limits.rows_in_memory * 9 // 10:
+            freshen(state)  # Soon some must go.
+        self._saving = take_checkpoint(state, at, self._ahead)
         self._retries = 0
 
     def tick(self, now: int, may_save: Callable[[int], bool]) -> None:
@@ -101,6 +104,7 @@ class Saver:
         assert not self._under_way
         self._saving = None
         self._filed.clear()
+        self._ahead.clear()
 
     def tidy(self, state: State, saved: Checkpoint) -> None:
         """Let go of what is saved and not likely to be wanted. The state must stand between two records."""
@@ -128,11 +132,9 @@ class Saver:
                 self._on_saved(saved)
 
 
-def take_checkpoint(state: State, at: int) -> Checkpoint:
+def take_checkpoint(state: State, at: int, ahead: Ahead | None = None) -> Checkpoint:
     """Everything that changed, encoded as it is now; from here on it counts as unchanged."""
-    rows = [
-        Saving(key, version, None if row is None else encode_row(row)) for key, version, row in state.changed_rows()
-    ]
+    ahead = ahead or Ahead()
     entries = [
         (queue, seq, encode_row(entry))
         for queue, first in state.filed.items()
@@ -145,12 +147,13 @@ def take_checkpoint(state: State, at: int) -> Checkpoint:
     checkpoint = Checkpoint(
         upto=state.offset,
         at=at,
-        rows=rows,
+        rows=ahead.take_rows(state),
         entries=entries,
         cleared=list(state.cleared.items()),
         dropped=list(state.dropped),
-        notes=encode_notes(state.notes) if state.notes else b"",
+        notes=ahead.take_notes(state),
         noted=state.devices_noted(),
     )
     state.forget_changes()
+    ahead.clear()
     return checkpoint

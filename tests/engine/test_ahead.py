@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from nightmail.core.state import State
+from nightmail.engine.ahead import LINES, REST_MS, Ahead
+from nightmail.engine.loop import LoopLimits
+from nightmail.engine.saver import Saver, SaverLimits, take_checkpoint
+from nightmail.model.notes import Note, Taken
+from nightmail.model.records import Acked
+from nightmail.model.words import Lane
+from tests.engine.rig import BOB, PHONE, START, TABLET, Rig, a_message, started
+
+SELDOM = LoopLimits(saver=SaverLimits(checkpoint_ms=10**9))
+NORMAL = Lane.NORMAL
+
+
+def decoded(block: bytes) -> list[Note]:
+    return msgspec.msgpack.decode(block, type=list[Note])
+
+
+def a_rig() -> Rig:
+    rig = started(SELDOM)
+    rig.loop.save(at_once=True)
+    rig.say(PHONE, a_message(1))
+    return rig
+
+
+def rested(ahead: Ahead, state: State) -> None:
+    """Let two looks pass, far enough from each other that what changed before them has come to rest."""
+    ahead.look(state, 0)
+    ahead.look(state, REST_MS)
+
+
+def test_a_row_at_rest_is_encoded_once_and_taken_as_it_is() -> None:
+    rig, ahead = a_rig(), Ahead()
+    rested(ahead, rig.loop.state)
+    ready = {id(row) for rows in ahead._rows for row in rows.values()}  # pyright: ignore[reportPrivateUsage]
+    assert ready
+    taken = take_checkpoint(rig.loop.state, START, ahead)
+    assert ready <= {id(row) for row in taken.rows}
+
+
+def test_looking_ahead_changes_nothing_of_what_a_checkpoint_holds() -> None:
+    patient, hasty, ahead = a_rig(), a_rig(), Ahead()
+    rested(ahead, patient.loop.state)
+    for rig in (patient, hasty):
+        rig.say(PHONE, a_message(2))
+        rig.say(TABLET, Acked(NORMAL, 1))
+    ahead.look(patient.loop.state, 2 * REST_MS)
+    assert take_checkpoint(patient.loop.state, START, ahead) == take_checkpoint(hasty.loop.state, START)
+
+
+def test_a_row_that_was_just_changed_is_left_for_later() -> None:
+    rig, ahead = a_rig(), Ahead()
+    ahead.look(rig.loop.state, 0)
+    rig.say(PHONE, a_message(2))
+    ahead.look(rig.loop.state, REST_MS)
+    early = [row.key for rows in ahead._rows for row in rows.values()]  # pyright: ignore[reportPrivateUsage]
+    assert (PHONE, BOB) not in [(key.a, key.b) for key in early]
+
+
+def test_the_next_checkpoint_begins_with_nothing() -> None:
+    rig, ahead = a_rig(), Ahead()
+    rested(ahead, rig.loop.state)
+    take_checkpoint(rig.loop.state, START, ahead)
+    again = take_checkpoint(rig.loop.state, START, ahead)
+    assert (len(again.rows), again.notes) == (1, b"")  # the shard is in every one
+
+
+@pytest.mark.parametrize("counts", [(1,), (15, 16), (16, 3, 70_000), (65_535, 65_536)])
+def test_lines_taken_piece_by_piece_are_one_block(counts: tuple[int, ...]) -> None:
+    state, ahead, said = State(), Ahead(), list[Note]()
+    for count in counts:
+        state.notes += [Taken(seq, 7, NORMAL, seq, seq, ()) for seq in range(count)]
+        said += state.notes
+        ahead._take_lines(state)  # pyright: ignore[reportPrivateUsage]
+    assert (ahead.lines, state.notes, decoded(ahead.notes())) == (len(said), [], said)
+    assert decoded(ahead.notes(ahead.notes())) == said + said
+
+
+def test_lines_that_the_saver_has_taken_are_unsaved_and_can_be_asked_for() -> None:
+    rig = a_rig()
+    state, saver = rig.loop.state, Saver(rig.rows, SaverLimits(checkpoint_ms=10**9), lambda _: None, lambda _: None)
+    state.notes[:] = lines = [Taken(seq, 7, NORMAL, seq, seq, ()) for seq in range(LINES)]
+    lines = lines.copy()
+    before = saver.unsaved(state)
+    assert not saver.is_due(state, 0)
+    assert (state.notes, saver.unsaved(state), decoded(saver.notes)) == ([], before, lines)
+    state.notes.append(Taken(1, 7, NORMAL, 1, 1, ()))
+    saver.start(state, 0, START)
+    assert decoded(saver.notes) == [*lines, Taken(1, 7, NORMAL, 1, 1, ())]
+    saver.abandon()
+    assert saver.notes == b""
