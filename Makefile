@@ -4,6 +4,7 @@ PYTHON ?= python3
 SEEDS  ?= 500
 N      ?= 20000
 MINUTES ?= 0
+SECONDS ?= 60
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -12,7 +13,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check format sim powercuts teeth bench bench-plot bench-heart soak clean
+.PHONY: help setup run test check format sim powercuts teeth bench bench-plot bench-heart soak fuzz clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +71,10 @@ bench-heart: $(READY) ## cost of the fold, the log and the checkpoint
 
 soak: $(READY) ## simulated worlds for MINUTES, or until interrupted
 	@$(PY) -m sim.soak --minutes $(MINUTES)
+
+fuzz: $(READY) ## for SECONDS, everything that reads what a peer wrote, guided by coverage
+	@$(PY) -c 'import atheris' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check 'atheris==3.0.0'
+	@$(PY) -m tests.fuzz --seconds $(SECONDS)
 
 clean: ## remove .venv and everything the tools left behind
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .pytest_cache .ruff_cache
