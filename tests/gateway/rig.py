@@ -265,3 +265,21 @@ def a_town(limits: GatewayLimits | None = None) -> Town:
     town = Town(limits)
     town.register("ada", "ben")
     return town
+
+
+def shapes(frames: list[list[FromServer]]) -> list[list[str]]:
+    """What each frame brings, in short."""
+    return [[shape(item) for item in frame] for frame in frames]
+
+
+def shape(item: FromServer) -> str:
+    if isinstance(item, Entries):
+        return f"{item.lane.name.lower()} {item.first}-{item.first + len(item.entries) - 1}"
+    return type(item).__name__
+
+
+def greeted(town: Town, *, normal: int = 0) -> Phone:
+    """Ben, who has said hello; what that brings is still to be seen."""
+    ben = town.stranger()
+    ben.hello(normal=normal)
+    return ben

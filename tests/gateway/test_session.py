@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nightmail.gateway.limits import GatewayLimits
-from nightmail.gateway.session import LINGER_MS, Stage
+from nightmail.gateway.session import LINGER_MS
 from nightmail.model.answers import Accepted, Done
 from nightmail.model.ids import account_of, device_id
 from nightmail.model.limits import FormLimits
@@ -19,145 +19,16 @@ from nightmail.wire.items import (
     Answered,
     Ask,
     Devices,
-    Drained,
     Entries,
     Goodbye,
     Hello,
     Look,
     Ping,
     Pong,
-    Welcome,
 )
-from tests.gateway.rig import BEN, PHONE, TABLET, Town, a_message, a_town, as_entry, numbers_of, token_of
+from tests.gateway.rig import BEN, PHONE, TABLET, a_message, a_town, as_entry, numbers_of
 
-
-def welcome(town: Town) -> Welcome:
-    return Welcome(1, town.clock, "node", 30_000, 256, 65_536, 1_048_576)
-
-
-# --- who is it? -------------------------------------------------------------------------------
-
-
-def test_a_device_that_says_who_it_is_is_welcomed_and_told_that_its_queue_is_empty() -> None:
-    town = a_town()
-    ben = town.stranger()
-    ben.hello()
-    assert ben.take() == [welcome(town), Drained(0, 0, 0)]
-
-
-def test_the_token_of_another_device_and_a_device_that_never_was_hear_the_same() -> None:
-    town = a_town()
-    wrong, nobody = town.stranger(), town.stranger(device_id(BEN, 9))
-    wrong.hello(token=token_of(PHONE))
-    nobody.hello()
-    town.turn()
-    end = CloseCode.UNAUTHORIZED, SENTENCES[CloseCode.UNAUTHORIZED]
-    assert (wrong.link.closed, wrong.link.frames) == (end, [])
-    assert (nobody.link.closed, nobody.link.frames) == (end, [])
-    assert town.gateway.counters.unauthorized == 2
-
-
-def test_an_empty_token_and_the_kept_digest_itself_open_nothing() -> None:
-    town = a_town()
-    for token in (b"", bytes(32), token_of(TABLET)[:-1], town.loop.state.accounts.there(BEN).devices[TABLET].token):
-        ben = town.stranger()
-        ben.hello(token=token)
-        town.turn()
-        assert ben.link.closed is not None
-        assert ben.link.closed[0] == CloseCode.UNAUTHORIZED
-
-
-def test_a_revoked_device_hears_it_when_it_comes_back() -> None:
-    town = a_town()
-    town.fold(TABLET, Unlinked(TABLET))
-    ben = town.stranger()
-    ben.hello()
-    town.turn()
-    assert ben.link.closed == (CloseCode.UNAUTHORIZED, SENTENCES[CloseCode.UNAUTHORIZED])
-
-
-def test_a_version_that_is_not_spoken_is_refused_as_that() -> None:
-    ben = a_town().stranger()
-    ben.hello(version=2)
-    assert ben.link.closed == (CloseCode.UNSUPPORTED, SENTENCES[CloseCode.UNSUPPORTED])
-
-
-@pytest.mark.parametrize(
-    "hello",
-    [
-        Hello(1, 0, b"", 0, 0, 0),
-        Hello(1, -1, b"", 0, 0, 0),
-        Hello(1, 1 << 61, b"", 0, 0, 0),
-        Hello(1, TABLET, b"", -1, 0, 0),
-        Hello(1, TABLET, b"", 0, 1 << 53, 0),
-        Hello(1, TABLET, b"", 0, 0, -1),
-    ],
-)
-def test_a_hello_with_numbers_out_of_range_is_malformed(hello: Hello) -> None:
-    ben = a_town().stranger()
-    ben.say(hello)
-    assert ben.link.closed == (CloseCode.MALFORMED, "a Hello with numbers out of range")
-
-
-@pytest.mark.parametrize("first", [[], [Ping(1)], [Look(1, BEN)], [Hello(1, TABLET, b"", 0, 0, 0), Ping(1)]])
-def test_the_first_frame_is_one_hello_and_nothing_else(first: list[Hello | Ping | Look]) -> None:
-    ben = a_town().stranger()
-    ben.say(*first)
-    assert ben.link.closed is not None
-    assert ben.link.closed[0] == CloseCode.MALFORMED
-
-
-def test_a_second_hello_is_out_of_state() -> None:
-    ben = a_town().connect()
-    ben.hello()
-    assert ben.link.closed == (CloseCode.OUT_OF_STATE, SENTENCES[CloseCode.OUT_OF_STATE])
-
-
-def test_whoever_does_not_wait_for_the_welcome_is_out_of_state() -> None:
-    ben = a_town().stranger()
-    ben.hello()
-    ben.say(Ping(1))
-    ben.town.turn()
-    assert ben.link.closed == (CloseCode.OUT_OF_STATE, SENTENCES[CloseCode.OUT_OF_STATE])
-    assert ben.link.frames == []
-
-
-def test_a_stranger_who_hangs_up_while_it_is_looked_at_is_forgotten() -> None:
-    town = a_town()
-    ben = town.stranger()
-    ben.hello()
-    ben.session.lost()
-    town.turn()
-    assert (ben.link.frames, ben.link.closed, town.gateway.connections, town.gateway.devices) == ([], None, 0, 0)
-
-
-def test_whoever_says_nothing_is_let_go_after_ten_seconds() -> None:
-    town = a_town()
-    quiet = town.stranger()
-    town.wait(9_980)
-    assert quiet.link.closed is None
-    town.wait(40)
-    assert quiet.link.closed == (CloseCode.HELLO_TIMEOUT, SENTENCES[CloseCode.HELLO_TIMEOUT])
-
-
-def test_rows_that_do_not_come_in_time_let_the_stranger_go_too() -> None:
-    town = a_town()
-    town.loop.save(at_once=True)
-    again = Town(log=town.log, rows=town.rows)
-    again.rows.holds_loads = True
-    ben = again.stranger()
-    ben.hello()
-    again.turn()
-    assert ben.session.stage is Stage.CHECKING
-    again.wait(10_040)
-    assert ben.link.closed == (CloseCode.HELLO_TIMEOUT, SENTENCES[CloseCode.HELLO_TIMEOUT])
-    again.rows.holds_loads = False
-    again.rows.answer_load()
-    again.turn()
-    assert (ben.link.frames, again.gateway.devices) == ([], 0)
-
-
-# --- asking -----------------------------------------------------------------------------------
+# --- asking ------------------------------------------------------------------------------------
 
 
 def test_a_message_is_answered_under_its_ref_and_handed_to_its_recipient() -> None:
@@ -294,7 +165,7 @@ def test_answers_to_a_connection_that_is_gone_go_nowhere() -> None:
     assert (ada.link.take(), again.take()) == ([], [])
 
 
-# --- looking ----------------------------------------------------------------------------------
+# --- looking -----------------------------------------------------------------------------------
 
 
 def test_whom_to_seal_for_is_told() -> None:
@@ -345,7 +216,7 @@ def test_no_frame_is_larger_than_a_device_was_told() -> None:
     assert [item.ref for item in ada.link.take() if isinstance(item, Answered)] == list(range(1, 501))
 
 
-# --- limits -----------------------------------------------------------------------------------
+# --- limits ------------------------------------------------------------------------------------
 
 
 def test_who_sends_too_fast_is_told_when_to_try_again() -> None:
@@ -401,7 +272,17 @@ def test_too_many_looks_are_not_looked_at_before_they_are_counted() -> None:
     assert ada.link.take() == [Goodbye(CloseCode.TOO_FAST, SENTENCES[CloseCode.TOO_FAST], 0)]
 
 
-# --- staying ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("n", [0, 1], ids=["malformed", "beyond the rate"])
+def test_asking_for_refusals_is_no_way_around_the_limit(n: int) -> None:
+    town = a_town(GatewayLimits(sends_per_s=1, sends_burst=1, items_per_s=1, items_burst=20))
+    ada = town.connect(PHONE)
+    for ref in range(1, 40):
+        if not ada.link.closed:
+            ada.say(Ask(ref, a_message(n)))
+    assert ada.link.closed == (CloseCode.TOO_FAST, SENTENCES[CloseCode.TOO_FAST])
+
+
+# --- staying -----------------------------------------------------------------------------------
 
 
 def test_a_heartbeat_is_answered_with_the_servers_clock() -> None:
@@ -462,7 +343,7 @@ def test_who_is_sent_away_has_two_seconds_to_hear_it_however_long_it_was_silent(
     assert ben.link.was_cut
 
 
-# --- leaving ----------------------------------------------------------------------------------
+# --- leaving -----------------------------------------------------------------------------------
 
 
 def test_a_removed_device_is_told_and_let_go_at_once() -> None:
