@@ -1,0 +1,17 @@
+"""Sealing: what only the two ends of a conversation can read. Client side only; no server-side room imports this.
+
+Knows:   published protocols over mainstream primitives, each part in the file that names it.
+Never:   reads a clock, draws by itself, or touches a disk: `now` and `chance` are arguments, states are values.
+
+    labels.py        every label                    keys.py       a device's own keys, renewed and let go
+    chance.py        where randomness enters        bundles.py    what it publishes
+    curves.py        X25519, Ed25519                pqxdh.py      a secret with a device that sleeps
+    kem.py           ML-KEM-1024                    ratchet.py    a new key for every message
+    kdf.py           HKDF and the chains            header.py     what stands before a ciphertext
+    cipher.py        one message under one key      session.py    both together
+    identity.py      who a device is                peers.py      all sessions with a device
+    lists.py         which devices an account has   content.py    what a message says
+    safety.py        the number people compare      note.py       what is sealed, and its tag
+    padding.py, compression.py                      sealing.py    the front desk
+    state.py         states as bytes, and forms     errors.py     what can go wrong
+"""

@@ -1,0 +1,158 @@
+"""What can go wrong. Verification raises; nothing here answers with a bool.
+
+    SealingError
+    ├── Unavailable               this machine lacks a primitive
+    ├── Refused                   what a peer or the server handed us is not to be believed
+    │   ├── Malformed             bytes of no known form
+    │   │   └── UnknownVersion    perhaps from a newer program
+    │   ├── BadSignature
+    │   ├── WeakKey               a key agreement without a secret in it
+    │   ├── IdentityChanged       not the key we know: the security code has changed
+    │   ├── WrongDevice           keys of one device, offered as those of another
+    │   ├── NotListed             a device that its account's list does not name
+    │   ├── ListRolledBack, ListForked, AccountKeyChanged
+    │   └── Unreadable            this device cannot open it: to be acknowledged as such, and asked for again
+    │       ├── NoSession
+    │       ├── PrekeyGone        sealed to a key that was used up or let go
+    │       ├── KeySpent          opened before, or let go
+    │       ├── TooFarAhead
+    │       ├── Undecipherable    no key fits: forged, damaged, or a state that was lost
+    │       └── NotAsAnnounced    what was sealed is not what the server says it is (tag, id, kind)
+    └── StateError                our own stored state
+        ├── StateTooNew
+        └── StateDamaged
+
+Never:   a key, a plaintext or a part of one in a message. What a person may see: ids, counts, purposes.
+"""
+
+from __future__ import annotations
+
+
+class SealingError(Exception):
+    """The root of this room's errors."""
+
+
+class Unavailable(SealingError):
+    """A primitive that everything rests on is missing."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"{what} is not available: install cryptography 48 or newer from its wheels")
+
+
+class Refused(SealingError):
+    """Somebody else's mistake, or attack. Nothing was changed."""
+
+
+class Malformed(Refused):
+    def __init__(self, what: str, why: str) -> None:
+        self.what, self.why = what, why
+        super().__init__(f"not a {what}: {why}")
+
+
+class UnknownVersion(Malformed):
+    def __init__(self, what: str, version: int) -> None:
+        self.version = version
+        super().__init__(what, f"version {version} is not known here")
+
+
+class BadSignature(Refused):
+    def __init__(self, purpose: str) -> None:
+        self.purpose = purpose
+        super().__init__(f"the signature of a {purpose} does not verify")
+
+
+class WeakKey(Refused):
+    def __init__(self) -> None:
+        super().__init__("a key agreement came to nothing: the other key is of low order")
+
+
+class IdentityChanged(Refused):
+    def __init__(self, device: int) -> None:
+        self.device = device
+        super().__init__(f"device {device:x} shows another identity key than the one known")
+
+
+class WrongDevice(Refused):
+    def __init__(self, wanted: int, got: int) -> None:
+        self.wanted, self.got = wanted, got
+        super().__init__(f"keys of device {got:x} were offered for device {wanted:x}")
+
+
+class NotListed(Refused):
+    def __init__(self, device: int, version: int) -> None:
+        self.device, self.version = device, version
+        super().__init__(f"device {device:x} is not on version {version} of its account's list")
+
+
+class ListRolledBack(Refused):
+    def __init__(self, account: int, known: int, got: int) -> None:
+        self.account, self.known, self.got = account, known, got
+        super().__init__(f"device list of {account:x} went back from version {known} to {got}")
+
+
+class ListForked(Refused):
+    def __init__(self, account: int, version: int) -> None:
+        self.account, self.version = account, version
+        super().__init__(f"device list of {account:x} has two contents for version {version}")
+
+
+class AccountKeyChanged(Refused):
+    def __init__(self, account: int) -> None:
+        self.account = account
+        super().__init__(f"the account key of {account:x} is another than the one known: the security code has changed")
+
+
+class Unreadable(Refused):
+    """This device cannot open it. No state was changed by trying."""
+
+
+class NoSession(Unreadable):
+    def __init__(self, device: int) -> None:
+        self.device = device
+        super().__init__(f"there is no session with device {device:x}")
+
+
+class PrekeyGone(Unreadable):
+    def __init__(self, purpose: str, key_id: int) -> None:
+        self.purpose, self.key_id = purpose, key_id
+        super().__init__(f"{purpose} {key_id} is not held any more, or never was")
+
+
+class KeySpent(Unreadable):
+    def __init__(self, number: int) -> None:
+        self.number = number
+        super().__init__(f"the key of message {number} in its chain was used before, or has been let go")
+
+
+class TooFarAhead(Unreadable):
+    def __init__(self, skipped: int, limit: int) -> None:
+        self.skipped, self.limit = skipped, limit
+        super().__init__(f"a message skips {skipped} others: limit {limit}")
+
+
+class Undecipherable(Unreadable):
+    def __init__(self) -> None:
+        super().__init__("no key fits this message")
+
+
+class NotAsAnnounced(Unreadable):
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"the sealed {what} is not the one that was announced")
+
+
+class StateError(SealingError):
+    """What this device stored about its keys cannot be used."""
+
+
+class StateTooNew(StateError):
+    def __init__(self, what: str, version: int, known: int) -> None:
+        self.what, self.version, self.known = what, version, known
+        super().__init__(f"{what} was stored in form {version} by a newer program: this one knows up to {known}")
+
+
+class StateDamaged(StateError):
+    def __init__(self, what: str) -> None:
+        self.what = what
+        super().__init__(f"stored {what} cannot be read: it is damaged, or of another kind")

@@ -1,0 +1,87 @@
+"""What stands before a ciphertext: where in the ratchet it belongs and, at first, how the session began.
+
+Spec:    Double Ratchet §3.3 (HEADER: the ratchet key, PN and N); PQXDH §3.3 (the initial message).
+
+    version u8 ‖ type u8 ‖ ratchet key 32 ‖ PN u32 ‖ N u32                                      42 bytes
+    type 2, further: length u16 ‖ signed prekey u32 ‖ one-time prekey u32 (0: none) ‖ KEM prekey u32
+                     ‖ identity 64 ‖ ephemeral key 32 ‖ KEM ciphertext 1568
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from .errors import Malformed, UnknownVersion
+from .identity import IDENTITY_BYTES, Identity
+from .kem import CIPHERTEXT_BYTES
+
+VERSION = 1
+PLAIN = 1
+FIRST = 2
+"""Begins a session, or belongs to one that the other side may not know yet."""
+_HEADER = struct.Struct(">BB32sII")
+_LENGTH = struct.Struct(">H")
+_BLOCK = struct.Struct(f">III{IDENTITY_BYTES}s32s{CIPHERTEXT_BYTES}s")
+HEADER_BYTES = _HEADER.size
+BLOCK_BYTES = _BLOCK.size
+CIPHERTEXT_BYTES_MIN = 16 + 32
+
+
+class Header(NamedTuple):
+    key: bytes
+    previous: int
+    number: int
+
+
+class Block(NamedTuple):
+    """How a session began: all that the other side lacks to derive its secret."""
+
+    signed_id: int
+    one_time_id: int
+    kem_id: int
+    identity: Identity
+    ephemeral: bytes
+    kem_ciphertext: bytes
+
+    def encode(self) -> bytes:
+        return _BLOCK.pack(
+            self.signed_id, self.one_time_id, self.kem_id, self.identity.encode(), self.ephemeral, self.kem_ciphertext
+        )
+
+
+class Message(NamedTuple):
+    """A sealed message, taken apart. Nothing in it is believed yet."""
+
+    header: Header
+    block: Block | None
+    raw_header: bytes
+    """As it came: this is what the MAC covers."""
+    ciphertext: bytes
+
+
+def encode_header(key: bytes, previous: int, number: int, block: bytes) -> bytes:
+    if not block:
+        return _HEADER.pack(VERSION, PLAIN, key, previous, number)
+    return _HEADER.pack(VERSION, FIRST, key, previous, number) + _LENGTH.pack(len(block)) + block
+
+
+def decode_message(data: bytes) -> Message:
+    if len(data) < HEADER_BYTES + CIPHERTEXT_BYTES_MIN:
+        raise Malformed("sealed message", f"{len(data)} bytes")
+    version, kind, key, previous, number = _HEADER.unpack_from(data)
+    if version != VERSION:
+        raise UnknownVersion("sealed message", version)
+    header = Header(key, previous, number)
+    if kind == PLAIN:
+        return Message(header, None, data[:HEADER_BYTES], data[HEADER_BYTES:])
+    if kind != FIRST:
+        raise Malformed("sealed message", f"type {kind}")
+    end = HEADER_BYTES + _LENGTH.size + BLOCK_BYTES
+    if _LENGTH.unpack_from(data, HEADER_BYTES) != (BLOCK_BYTES,) or len(data) < end + CIPHERTEXT_BYTES_MIN:
+        raise Malformed("sealed message", "its first part has another length")
+    signed_id, one_time_id, kem_id, identity, ephemeral, ciphertext = _BLOCK.unpack_from(
+        data, HEADER_BYTES + _LENGTH.size
+    )
+    block = Block(signed_id, one_time_id, kem_id, Identity.decode(identity), ephemeral, ciphertext)
+    return Message(header, block, data[:end], data[end:])

@@ -1,0 +1,34 @@
+"""Every label, in one place: what is derived or signed for one purpose can never pass for another.
+
+Spec:    RFC 5869 §3.2 (info binds a key to its use); Double Ratchet §8.2 (application-specific byte sequences).
+Knows:   the names. `vectors/labels.json` hands the same list to other implementations.
+Never:   changes or reuses a label: what was sealed or signed under it is out there.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Label(bytes, Enum):
+    """`nightmail/v1/<purpose>`. None contains a zero byte, and a zero byte follows wherever one begins a message."""
+
+    # --- signatures (Ed25519) ---
+    IDENTITY = b"nightmail/v1/identity"
+    """A device's Ed25519 key vouches for its X25519 key."""
+    SIGNED_PREKEY = b"nightmail/v1/signed-prekey"
+    KEM_PREKEY = b"nightmail/v1/kem-prekey"
+    KEM_LAST_RESORT = b"nightmail/v1/kem-last-resort"
+    """Apart from a one-time key: else the server could pass one off as the other."""
+    DEVICE_LIST = b"nightmail/v1/device-list"
+
+    # --- hashes ---
+    TRANSCRIPT = b"nightmail/v1/transcript"
+    SAFETY_NUMBER = b"nightmail/v1/safety-number"
+
+    # --- key derivation (HKDF info) ---
+    PQXDH = b"nightmail/v1/pqxdh"
+    ROOT = b"nightmail/v1/root"
+    MESSAGE_KEYS = b"nightmail/v1/message-keys"
+
+    __str__ = Enum.__str__

@@ -1,0 +1,48 @@
+"""The room's front desk: a note for a device becomes ciphertext, an entry from a device becomes a note.
+
+Spec:    none of its own; it puts `note.py` and `peers.py` together in the order that is safe.
+Knows:   that states are values. The caller stores the new states and what they came with in one transaction:
+         before the ciphertext leaves, and before the entry is acknowledged.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nightmail.model.rows import Entry
+
+from . import note as notes
+from . import peers
+from .chance import SYSTEM, Chance
+from .errors import WrongDevice
+from .keys import DeviceKeys
+from .note import Note
+from .peers import Peer
+
+
+class OpenedNote(NamedTuple):
+    keys: DeviceKeys
+    peer: Peer
+    note: Note
+    spent_prekey: bool
+
+
+def seal_note(peer: Peer, note: Note) -> tuple[Peer, bytes]:
+    """One device's ciphertext. Raises NoSession if a bundle must be claimed first."""
+    return peers.seal(peer, notes.pack(note))
+
+
+def open_entry(
+    keys: DeviceKeys, peer: Peer, entry: Entry, conversation: str, now: int, chance: Chance = SYSTEM
+) -> OpenedNote:
+    """A note that is what the server says it is. Whatever is raised, `keys` and `peer` are still the states to keep.
+
+    A note that opens but is not as announced is refused the same way: its key stays unused, so the honest copy,
+    if the server has one, opens later.
+    """
+    if entry.by != peer.device:
+        raise WrongDevice(peer.device, entry.by)
+    opened = peers.open_sealed(keys, peer, entry.ciphertext, chance, now)
+    note = notes.unpack(opened.plaintext)
+    notes.check(note, entry, conversation)
+    return OpenedNote(opened.keys, opened.peer, note, opened.spent_prekey)

@@ -1,0 +1,77 @@
+"""One session: what PQXDH agreed on, carried on by the ratchet.
+
+Spec:    PQXDH §3.3, last paragraphs (the first message is repeated in front of every message until an answer comes),
+         §3.5 (associated data); Double Ratchet §7.1 (both put together).
+Knows:   one session. That two may exist between the same devices, `peers.py` knows.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from . import cipher, pqxdh, ratchet
+from .bundles import Bundle
+from .chance import Chance
+from .curves import KEY_BYTES
+from .header import Block, Message, encode_header
+from .identity import Address, Identity
+from .keys import DeviceKeys, find
+from .labels import Label
+from .quiet import Quiet
+from .ratchet import Ratchet
+
+_KEYS = Label.MESSAGE_KEYS.value
+
+
+class Session(Quiet, frozen=True):
+    id: bytes
+    """The transcript: both sides compute the same, and every message's MAC covers it."""
+    ephemeral: bytes
+    """The initiator's: how a repeated first message finds the session it began."""
+    block: bytes
+    """What is put in front until the other side has answered; empty from then on."""
+    begun: bool
+    """By us."""
+    heard: bool
+    """The other side has spoken in it, so it surely has it."""
+    made: int
+    ratchet: Ratchet
+    rival: bytes = b""
+    """The id of a session that was begun at the same time by the other end."""
+    retired: bool = False
+    """Open what still comes, but never again seal in it."""
+
+
+def begin(keys: DeviceKeys, bundle: Bundle, chance: Chance, now: int) -> Session:
+    agreed, block = pqxdh.initiate(keys, bundle, chance)
+    state = ratchet.initiate(agreed.secret, bundle.signed.key, chance.draw(KEY_BYTES))
+    return Session(agreed.transcript, block.ephemeral, block.encode(), begun=True, heard=False, made=now, ratchet=state)
+
+
+def answer(keys: DeviceKeys, sender: Address, identity: Identity, block: Block, now: int) -> Session:
+    """The session that a first message begins. Nothing is used up until that message has opened."""
+    secrets = find(keys, block.signed_id, block.one_time_id, block.kem_id, block.ephemeral)
+    agreed = pqxdh.respond(keys, sender, identity, block, secrets)
+    state = ratchet.respond(agreed.secret, secrets.signed)
+    return Session(agreed.transcript, block.ephemeral, b"", begun=False, heard=True, made=now, ratchet=state)
+
+
+def seal(session: Session, plaintext: bytes) -> tuple[Session, bytes]:
+    before = session.ratchet
+    after, key = ratchet.to_send(before)
+    header = encode_header(before.own_public, before.previous, before.sent, session.block)
+    sealed = cipher.encrypt(key, _KEYS, plaintext, session.id + header)
+    return _with(session, after), header + sealed
+
+
+def open_message(session: Session, message: Message, chance: Chance, now: int) -> tuple[Session, bytes]:
+    after, key = ratchet.to_open(session.ratchet, message.header, chance, now)
+    plaintext = cipher.decrypt(key, _KEYS, message.ciphertext, session.id + message.raw_header)
+    if session.heard:
+        return _with(session, after), plaintext
+    return replace(session, ratchet=after, heard=True, block=b""), plaintext
+
+
+def _with(session: Session, after: Ratchet) -> Session:
+    s = session
+    return Session(s.id, s.ephemeral, s.block, s.begun, s.heard, s.made, after, s.rival, s.retired)

@@ -1,0 +1,74 @@
+"""States as bytes, with the form they were written in: data once written stays readable.
+
+Spec:    none of its own. kind u8 ‖ form u8 ‖ msgpack array.
+Knows:   the forms. A change of any stored struct raises its form here and adds the step that lifts the one before.
+Never:   encrypts: the store it goes into is sealed as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+
+from .errors import StateDamaged, StateTooNew
+from .keys import DeviceKeys
+from .peers import Peer
+from .quiet import Quiet
+
+T = TypeVar("T", bound=Quiet)
+Lift: TypeAlias = Callable[[list[Any]], list[Any]]
+"""From the array of one form to that of the next."""
+
+
+class Form(NamedTuple):
+    name: str
+    number: int
+    """Of the kind. On disk: never used again for another."""
+    lifts: tuple[Lift, ...] = ()
+    """The first lifts form 1 to form 2, and so on. So the newest form is one more than there are lifts."""
+
+    @property
+    def newest(self) -> int:
+        return len(self.lifts) + 1
+
+
+KEYS = Form("device keys", 1)
+PEER = Form("sessions", 2)
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_any = msgspec.msgpack.Decoder(list[Any]).decode
+
+
+def encode_keys(keys: DeviceKeys) -> bytes:
+    return bytes((KEYS.number, KEYS.newest)) + _encode(keys)
+
+
+def decode_keys(data: bytes) -> DeviceKeys:
+    return decode_state(data, KEYS, DeviceKeys)
+
+
+def encode_peer(peer: Peer) -> bytes:
+    return bytes((PEER.number, PEER.newest)) + _encode(peer)
+
+
+def decode_peer(data: bytes) -> Peer:
+    return decode_state(data, PEER, Peer)
+
+
+def decode_state(data: bytes, form: Form, into: type[T]) -> T:
+    """A stored state, lifted to the newest form if need be. Raises without a word of what was in it."""
+    if len(data) < 2 or data[0] != form.number or data[1] == 0:
+        raise StateDamaged(form.name)
+    if data[1] > form.newest:
+        raise StateTooNew(form.name, data[1], form.newest)
+    try:
+        if data[1] == form.newest:
+            return msgspec.msgpack.decode(data[2:], type=into)
+        fields = _decode_any(data[2:])
+        for lift in form.lifts[data[1] - 1 :]:
+            fields = lift(fields)
+        return msgspec.convert(fields, into)
+    except (msgspec.DecodeError, msgspec.ValidationError, IndexError, KeyError, TypeError, ValueError):
+        raise StateDamaged(form.name) from None
