@@ -101,6 +101,8 @@ def offer(state: Shard, device: int, lane: Lane, after: int, limit: int) -> list
     entries = state.entries.get(queue_id(device, lane), {})
     seq = max(after, queue.acked) + 1
     last = min(queue.head, seq + limit - 1)
+    if not queue.gaps:
+        return [(seq, entries[seq]) for seq in range(seq, last + 1)]
     offered: list[tuple[int, Entry] | Gap] = []
     while seq <= last:
         if (entry := entries.get(seq)) is not None:

@@ -19,7 +19,7 @@ from nightmail.model.ids import MessageId
 from nightmail.model.records import Record
 from nightmail.model.rows import Account, Change, Entry, Gap, Kept, Need, RowKey
 from nightmail.model.traces import Trace
-from nightmail.model.words import Lane
+from nightmail.model.words import Lane, Reason
 
 from .loop import Loop
 from .ports import REF_BITS, Listener, Offered
@@ -72,23 +72,34 @@ class LoopDesk:
         self, device: int, lane: Lane, after: int, limit: int, limit_bytes: int,
         then: Callable[[Sequence[Offered], bool], None],
     ) -> None:  # fmt: skip
-        def found(state: State) -> None:
-            runs, last = _runs(offer(state, device, lane, after, limit), limit_bytes)
-            mailbox = state.mailboxes[device]
-            then(runs, mailbox is not None and mailbox.lanes[lane].head > max(last, after))
-
-        self._read(lambda state: needs_offer(state, device, lane, after, limit), found)
+        state = self._state
+        if state is not None and not needs_offer(state, device, lane, after, limit):
+            then(*_offer(state, device, lane, after, limit, limit_bytes))
+        else:
+            self._wait(
+                lambda state: needs_offer(state, device, lane, after, limit),
+                lambda state: then(*_offer(state, device, lane, after, limit, limit_bytes)),
+            )
 
     def changes(self, device: int, after: int, limit: int, then: Callable[[Sequence[Change]], None]) -> None:
-        self._read(
-            lambda state: needs_changes(state, device), lambda state: then(changes_after(state, device, after, limit))
-        )
+        state = self._state
+        if state is not None and not needs_changes(state, device):
+            then(changes_after(state, device, after, limit))
+        else:
+            self._wait(
+                lambda state: needs_changes(state, device),
+                lambda state: then(changes_after(state, device, after, limit)),
+            )
 
     def account(self, account: int, then: Callable[[Account | None], None]) -> None:
-        self._read(
-            lambda state: () if account in state.accounts else (RowKey(Kept.ACCOUNT, account),),
-            lambda state: then(state.accounts[account]),
-        )
+        state = self._state
+        if state is not None and account in state.accounts:
+            then(state.accounts[account])
+        else:
+            self._wait(
+                lambda state: () if account in state.accounts else (RowKey(Kept.ACCOUNT, account),),
+                lambda state: then(state.accounts[account]),
+            )
 
     def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:
         MessageId.parse(message_id)
@@ -98,12 +109,14 @@ class LoopDesk:
             return
         self._tracer.ask(message_id, *self._loop.unsaved_notes(), then)
 
-    def _read(self, wanted: Callable[[State], Sequence[Need]], then: Callable[[State], None]) -> None:
+    @property
+    def _state(self) -> State | None:
+        """What is in memory, if it may be looked at."""
         assert self._loop is not None
-        loop = self._loop
-        if loop.ready and not wanted(loop.state):
-            then(loop.state)
-            return
+        return self._loop.state if self._loop.ready else None
+
+    def _wait(self, wanted: Callable[[State], Sequence[Need]], then: Callable[[State], None]) -> None:
+        """Ask for rows that are not in memory."""
         self._asked = number = self._asked + 1
         self._waiting[number] = wanted, then, self._pace()
         self._ask(number)
@@ -148,12 +161,22 @@ class LoopDesk:
         listener.settled()
 
 
-def _runs(items: Sequence[tuple[int, Entry] | Gap], limit_bytes: int) -> tuple[list[Offered], int]:
-    """Put consecutive entries together, and stop once there are bytes enough. Also tells the last number."""
+def _offer(
+    state: State, device: int, lane: Lane, after: int, limit: int, limit_bytes: int
+) -> tuple[list[Offered], bool]:
+    """Consecutive entries together, up to so many bytes; and whether there is more."""
+    mailbox = state.mailboxes[device]
+    if mailbox is None:
+        return [], False
+    queue = mailbox.lanes[lane]
     runs: list[Offered] = []
     entries: list[Entry] = []
     first = last = size = 0
-    for item in items:
+    if after < queue.acked:
+        # It acknowledged these, and has forgotten: restored from a backup, perhaps. They will not come again.
+        last = queue.acked
+        runs.append(Gap(after + 1, last, Reason.ACKNOWLEDGED))
+    for item in offer(state, device, lane, after, limit):
         if isinstance(item, tuple):
             if size >= limit_bytes:
                 break
@@ -170,4 +193,4 @@ def _runs(items: Sequence[tuple[int, Entry] | Gap], limit_bytes: int) -> tuple[l
             last = item.high
     if entries:
         runs.append((first, tuple(entries)))
-    return runs, last
+    return runs, queue.head > max(last, after)

@@ -214,14 +214,12 @@ class Gateway:
                 self._queue_drain(session)
             else:
                 session.queued = False
-                session.flush(now, pressed=pressed)
-                if session.wants_more:
+                if session.flush(now, pressed=pressed):
                     self.ready(session)
         for _ in range(min(self.limits.drains_at_once, len(self._drains))):
             _, _, session = heapq.heappop(self._drains)
             session.queued = False
-            session.flush(now, pressed=pressed)
-            if session.wants_more:
+            if session.flush(now, pressed=pressed):
                 if pressed and session.draining:
                     self._paced.append(session)
                 else:

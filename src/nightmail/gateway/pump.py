@@ -24,14 +24,17 @@ NORMAL, HIGH = Lane.NORMAL, Lane.HIGH
 CHANGES = 2
 """The third thing that can be behind, after the two lanes."""
 
-ORDER = (Lane.HIGH, Lane.NORMAL)
+LANES, RECEIPTS, WORD = 1 << NORMAL | 1 << HIGH, 1 << CHANGES, 8
+"""What can be owed: entries of a lane, receipts, and the word that everything was handed out."""
+
+ORDER = ((Lane.HIGH, 1 << HIGH), (Lane.NORMAL, 1 << NORMAL))
 RTT_UNKNOWN = 0.0
 
 
 class Pump:
     __slots__ = (
-        "_acked", "_behind", "_bytes", "_desk", "_device", "_drained", "_flights", "_handed", "_limits", "_loading",
-        "_out", "_pace", "_repeats", "_rtt", "_rtt_var", "_since", "_wake",
+        "_acked", "_bytes", "_desk", "_device", "_flights", "_fresh", "_handed", "_limits", "_loading", "_out", "_pace",
+        "_repeats", "_rtt", "_rtt_var", "_since", "_wake", "owes",
     )  # fmt: skip
 
     def __init__(
@@ -47,13 +50,14 @@ class Pump:
         self._handed = list(cursors)
         """How far the normal lane, the high lane and the receipts were handed out on this connection."""
         self._acked = list(cursors)
-        self._behind = [True, True, True]
-        """Where there may be something that was not handed out yet."""
+        self.owes = LANES | RECEIPTS | WORD
+        """Where there may be something that was not handed out yet, as bits. Asked for every frame."""
+        self._fresh = False
+        """Entries are on their way out that were never out before."""
         self._loading = 0
         self._flights: list[tuple[int, int, int, int]] = []
         """Frames with unacknowledged entries: (normal up to, high up to, bytes, when)."""
         self._bytes = 0
-        self._drained = False
         self._repeats = 0
         self._since = 0
         """When the device last got on: caught up, or acknowledged something. No entry's clock runs from before."""
@@ -63,7 +67,7 @@ class Pump:
     # --- what happens to it -------------------------------------------------------------------
 
     def grew(self, lane: int) -> None:
-        self._behind[lane] = True
+        self.owes |= 1 << lane
 
     def acked(self, lane: int, upto: int, now: int) -> bool:
         """The device says that it has everything up to `upto`. Whether it counted as offline until now."""
@@ -80,7 +84,7 @@ class Pump:
             _, _, size, at = flights.pop(0)
             self._bytes -= size
             # One repeat may only mean that the line has become slower: TCP brought the first offer before it.
-            if self._repeats < 2 and self._drained:
+            if self._repeats < 2 and not self.owes & WORD:
                 self._measure(now - at)
         was_suspect, self._repeats = self.suspect, 0
         return was_suspect
@@ -101,33 +105,32 @@ class Pump:
     @property
     def draining(self) -> bool:
         """Not everything that waited when the device connected has been handed out yet."""
-        return not self._drained
+        return self.owes & WORD != 0
 
     @property
     def wants(self) -> bool:
         """Something may be waiting that could be handed out now."""
-        if self._loading:
+        if self._loading or not self.owes:
             return False
-        normal, high, changes = self._behind
-        return changes or (not self._drained and not (normal or high)) or ((normal or high) and not self._closed_window)
+        return not self._closed_window if self.owes & LANES else True
 
     def pull(self, now: int, *, pressed: bool = False) -> None:
         """Put what may go out now into the list of items: the high lane first, then normal, then receipts."""
         if self._loading:
             return
-        behind, handed = self._behind, self._handed
+        handed = self._handed
         before = handed[0] + handed[1]
-        for lane in ORDER:
-            if behind[lane] and (limit := self._credit(now, pressed, handed[0] + handed[1] - before)) > 0:
-                behind[lane] = False
+        for lane, bit in ORDER:
+            if self.owes & bit and (limit := self._credit(now, pressed, handed[0] + handed[1] - before)) > 0:
+                self.owes &= ~bit
                 self._pull(lane, limit)
                 if self._loading:
                     return  # What comes behind it waits, so that the lanes keep their order.
-        if behind[CHANGES]:
-            behind[CHANGES] = False
+        if self.owes & RECEIPTS:
+            self.owes &= ~RECEIPTS
             self._pull_changes()
-        if not self._drained and not self._loading and not any(behind):
-            self._drained, self._since = True, now
+        if self.owes == WORD and not self._loading:
+            self.owes, self._since = 0, now
             self._out.append(Drained(*handed))
 
     def _credit(self, now: int, pressed: bool, already: int) -> int:
@@ -138,7 +141,7 @@ class Pump:
             return 0
         if credit > limits.batch_entries - already:
             credit = limits.batch_entries - already
-        if pressed and not self._drained:
+        if pressed and self.owes & WORD:
             if self._pace is None:
                 self._pace = Bucket(limits.paced_per_s, limits.paced_per_s, now)
             credit = min(credit, self._pace.level(now))
@@ -151,7 +154,8 @@ class Pump:
             self._loading -= 1
             if after == self._handed[lane]:
                 self._hand_out(lane, items)
-            self._behind[lane] |= more
+            if more:
+                self.owes |= 1 << lane
             if not inside:
                 self._wake()
 
@@ -161,6 +165,7 @@ class Pump:
 
     def _hand_out(self, lane: Lane, items: Sequence[Offered]) -> None:
         for item in items:
+            self._fresh = True
             self._out.append(_as_item(lane, item))
             self._handed[lane] = item[0] + len(item[1]) - 1 if isinstance(item, tuple) else item.high
             if self._pace is not None and isinstance(item, tuple):
@@ -175,7 +180,8 @@ class Pump:
                 # Rows change: what does not go out in this very call would go out under another number.
                 self._out.append(Receipts(tuple(changes) if inside else tuple(map(_copy, changes))))
                 self._handed[CHANGES] = changes[-1].seq
-                self._behind[CHANGES] |= len(changes) >= limit
+                if len(changes) >= limit:
+                    self.owes |= RECEIPTS
             if not inside:
                 self._wake()
 
@@ -184,13 +190,12 @@ class Pump:
         inside = False
 
     def sent(self, size: int, now: int) -> None:
-        """The items went out in a frame of this many bytes. Entries among them are unacknowledged now."""
-        normal, high, _ = self._handed
-        if normal > self._acked[0] or high > self._acked[1]:
-            flights = self._flights
-            if not flights or flights[-1][:2] != (normal, high):
-                flights.append((normal, high, size, now))
-                self._bytes += size
+        """The items went out in a frame of this many bytes. New entries among them are unacknowledged now."""
+        if self._fresh:
+            self._fresh = False
+            normal, high, _ = self._handed
+            self._flights.append((normal, high, size, now))
+            self._bytes += size
 
     # --- offering again -----------------------------------------------------------------------
 
@@ -201,7 +206,7 @@ class Pump:
 
     def repeat_at(self) -> int:
         """When the oldest unacknowledged entry is looked at again; 0: there is none, or its clock does not run."""
-        if not self._flights or not self._drained or self.suspect or self._closed_window:
+        if not self._flights or self.owes & WORD or self.suspect or self._closed_window:
             return 0
         # On a steady line the deviation shrinks to nothing, and the next ack is always a little late.
         soon = self._rtt + max(self._limits.repeat_ms, 4 * self._rtt_var)

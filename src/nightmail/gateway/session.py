@@ -160,7 +160,7 @@ class Session:
             records = self._hold_back(records, now)
             sends -= held - len(records)
         # Whatever is refused counts here, too: asking for refusals is no way around a limit.
-        if not self._items.take(now, len(items) - sends):
+        if len(items) > sends and not self._items.take(now, len(items) - sends):
             self.close(CloseCode.TOO_FAST)
         if self.stage is LIVE:
             if records:
@@ -194,7 +194,7 @@ class Session:
                     self._gateway.stays(self, now)
             elif type(body) is ChangesAcked:
                 pump.acked(CHANGES, body.upto, now)
-        if pump.wants and not self.queued:
+        if pump.owes and not self.queued and pump.wants:
             self._gateway.ready(self)
         self._arm()
 
@@ -293,14 +293,6 @@ class Session:
     def draining(self) -> bool:
         return self._pump is not None and self._pump.draining
 
-    @property
-    def wants_more(self) -> bool:
-        """Could another frame go out at once?"""
-        if self.stage is not LIVE or self._pump is None:
-            return False
-        wants = self._pump.wants or (self._looks and not self._looking)
-        return bool(wants) and self.link.unsent() <= self._gateway.limits.unsent_bytes
-
     def answered(self, ref: int, said: Said) -> None:
         self.out.append(Answered(ref, said))
         if not self.queued:
@@ -312,22 +304,29 @@ class Session:
             if not self.queued:
                 self._gateway.ready(self)
 
-    def flush(self, now: int, *, pressed: bool) -> None:
-        """Everything there is to say, as one frame."""
-        gateway, link, pump = self._gateway, self.link, self._pump
+    def flush(self, now: int, *, pressed: bool) -> bool:
+        """Everything there is to say, as one frame. Whether another one could follow at once."""
         if self.stage is CLOSING:
-            return
-        if pump is not None and link.unsent() <= gateway.limits.unsent_bytes:
-            if self._looks and not self._looking:
-                self._answer_looks()
-            pump.pull(now, pressed=pressed)
-        if not self.out:
-            return
-        size = self._send(self.out)
-        self.out.clear()
-        if pump is not None:
-            pump.sent(size, now)
-            self._arm()
+            return False
+        pump, more = self._pump, False
+        if pump is not None and (pump.owes or self._looks):
+            more = self._pull(pump, now, pressed)
+        if self.out:
+            size = self._send(self.out)
+            self.out.clear()
+            if pump is not None:
+                pump.sent(size, now)
+                self._arm()
+        return more
+
+    def _pull(self, pump: Pump, now: int, pressed: bool) -> bool:
+        """What is owed, if the socket has room for it. Whether there is more that could go out at once."""
+        if self.link.unsent() > self._gateway.limits.unsent_bytes:
+            return False
+        if self._looks and not self._looking:
+            self._answer_looks()
+        pump.pull(now, pressed=pressed)
+        return pump.wants or (bool(self._looks) and not self._looking)
 
     def _send(self, items: list[FromServer]) -> int:
         """As one frame, unless that is larger than a device was told to expect. How many bytes it is."""

@@ -39,6 +39,8 @@ class Reason(IntEnum):
     UNDECRYPTABLE = 4
     STALE_DEVICES = 5
     """A device of the sender's own that no copy was sealed for: the sender seals one for it."""
+    ACKNOWLEDGED = 6
+    """The device itself acknowledged it, and has forgotten that."""
 
 
 class Platform(IntEnum):
