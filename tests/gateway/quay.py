@@ -139,6 +139,11 @@ class Quay(Town):
         for _ in range(5):
             await asyncio.sleep(0)
 
+    async def settle(self) -> None:
+        """Let the event loop read what was written on this machine."""
+        for _ in range(50):
+            await asyncio.sleep(0)
+
     async def until(self, so: Callable[[], bool]) -> None:
         """Let the event loop go on until it is so."""
         while not so():  # noqa: ASYNC110 (there is nothing to be told by)

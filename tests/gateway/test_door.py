@@ -215,15 +215,15 @@ def test_a_handshake_that_comes_byte_by_byte_with_the_hello_behind_it_is_one() -
 
 def test_who_is_not_admitted_is_told_when_to_come_back() -> None:
     async def story(quay: Quay) -> None:
-        quay.chance = 0.9
+        quay.chance = 0
         first, second = await quay.raw(), await quay.raw()
         await first.greet()
         await second.say(HANDSHAKE)
         line, headers = await second.head()
-        assert (line, headers["retry-after"]) == ("HTTP/1.1 503 Service Unavailable", "4")
+        assert (line, headers["retry-after"]) == ("HTTP/1.1 503 Service Unavailable", "3")
         assert await second.reader.read() == b""
 
-    at_the_quay(story, GatewayLimits(connects_per_s=1, connects_burst=1))
+    at_the_quay(story, GatewayLimits(connects_per_s=1, connects_burst=1, retry_ms=2_500))
 
 
 def test_a_server_that_stops_lets_nobody_in_and_says_so() -> None:
@@ -301,6 +301,29 @@ def test_a_head_that_never_ends_is_not_waited_for() -> None:
     at_the_quay(story, GatewayLimits(hello_ms=100))
 
 
+def test_the_head_of_a_further_request_is_not_waited_for_either() -> None:
+    async def story(quay: Quay) -> None:
+        raw, patient = await quay.raw(), await quay.raw()
+        for each in (raw, patient):
+            await each.say(GET)
+            assert (await each.head())[0] == "HTTP/1.1 200 OK"
+            assert await each.reader.readexactly(8) == b"/healthz"
+        await raw.say(GET[:-1])
+        await patient.say(GET[:-1])
+        await quay.settle()
+        quay.wait(60)
+        await patient.say(GET[-1:] + GET[:-1])
+        assert (await patient.head())[0] == "HTTP/1.1 200 OK"
+        await quay.settle()
+        quay.wait(80)
+        assert await raw.reader.read() == b""
+        assert await patient.reader.readexactly(8) == b"/healthz"
+        await patient.say(GET[-1:])
+        assert (await patient.head())[0] == "HTTP/1.1 200 OK"
+
+    at_the_quay(story, GatewayLimits(hello_ms=100))
+
+
 def test_a_hello_that_never_comes_is_not_waited_for() -> None:
     async def story(quay: Quay) -> None:
         raw = await quay.raw()
@@ -341,7 +364,7 @@ def test_a_thousand_half_open_connections_leave_the_others_working() -> None:
         quay.wait(10_100)
         assert await asyncio.gather(*(raw.reader.read() for raw in idle[900:])) == [b""] * 100
 
-    at_the_quay(story, GatewayLimits(strangers=100))
+    at_the_quay(story, GatewayLimits(strangers=100, connects_burst=1_000))
 
 
 def test_hundreds_of_strangers_with_open_sockets_leave_the_others_working() -> None:
@@ -359,4 +382,4 @@ def test_hundreds_of_strangers_with_open_sockets_leave_the_others_working() -> N
         await ben.say(masked(encode([Ping(1)])))
         assert await ben.items() == [Pong(1, quay.clock)]
 
-    at_the_quay(story, GatewayLimits(strangers=100))
+    at_the_quay(story, GatewayLimits(strangers=100, connects_burst=1_000))

@@ -72,6 +72,19 @@ def test_what_the_device_has_is_not_handed_out_even_if_its_ack_was_lost() -> Non
     assert ben.numbers() == [4, 5]
 
 
+def test_what_a_device_acknowledged_and_has_forgotten_is_a_gap() -> None:
+    town = a_town()
+    sent = town.write(3)
+    at = town.clock
+    town.fold(TABLET, Acked(NORMAL, 2))
+    ben = greeted(town)
+    assert ben.take()[1:] == [
+        Gone(NORMAL, 1, 2, Reason.ACKNOWLEDGED),
+        Entries(NORMAL, 3, (as_entry(sent[2], at + 2),)),
+        Drained(3, 0, 0),
+    ]
+
+
 def test_the_high_lane_comes_first() -> None:
     town = a_town()
     town.write(3)

@@ -126,6 +126,41 @@ class Door(asyncio.Protocol):
             transport.close()
 
 
+class Requests(HttpToolsProtocol):
+    """HTTP, as uvicorn speaks it; but a further request on the same connection is not waited for, either."""
+
+    def __init__(self, gateway: Gateway, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._gateway = gateway
+        self._begun: int | None = None
+        """When a head began whose end has not come yet."""
+        self._armed = False
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._begun = self._gateway.now()
+
+    def on_headers_complete(self) -> None:
+        self._begun = None
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._arm()
+
+    def _arm(self) -> None:
+        if self._begun is not None and not self._armed:
+            self._armed = True
+            self._gateway.wheel.add(self._begun + self._gateway.limits.hello_ms, self._look)
+
+    def _look(self, now: int) -> None:
+        self._armed = False
+        if self._begun is not None and now - self._begun >= self._gateway.limits.hello_ms:
+            self.transport.abort()
+        else:
+            self._arm()
+
+
 def _path(head: bytearray) -> bytes:
     """The path of the request line, without its query."""
     parts = bytes(head[: head.find(b"\r\n")]).split(b" ")
@@ -155,6 +190,6 @@ def door(gateway: Gateway) -> Callable[..., asyncio.Protocol]:
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> asyncio.Protocol:
-        return Door(gateway, lambda: HttpToolsProtocol(config, server_state, app_state, _loop))
+        return Door(gateway, lambda: Requests(gateway, config, server_state, app_state, _loop))
 
     return build
