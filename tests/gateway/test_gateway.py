@@ -7,9 +7,9 @@ from itertools import pairwise
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.model.ids import account_id, device_id
 from nightmail.model.records import Acked, Closed
-from nightmail.model.words import Lane
+from nightmail.model.words import Lane, Reason
 from nightmail.wire.closing import SENTENCES, CloseCode
-from nightmail.wire.items import Ask, Drained, Goodbye, Ping, Pong
+from nightmail.wire.items import Ask, Drained, Entries, Gone, Goodbye, Ping, Pong
 from tests.gateway.rig import BEN, PHONE, TABLET, Phone, Town, a_message, a_town, numbers_of
 
 
@@ -85,13 +85,13 @@ def test_connections_of_one_device_that_come_at_once_leave_one() -> None:
 # --- admission --------------------------------------------------------------------------------
 
 
-def test_so_many_are_admitted_at_once_and_the_others_told_when_to_come_back() -> None:
+def test_so_many_are_admitted_at_once_and_each_of_the_others_gets_a_turn_of_its_own() -> None:
     town = a_town(GatewayLimits(connects_per_s=10, connects_burst=3, retry_ms=2_000))
     town.chance = 0.25
-    assert [town.gateway.admit() for _ in range(5)] == [0, 0, 0, 2_500, 2_500]
+    assert [town.gateway.admit() for _ in range(5)] == [0, 0, 0, 2_500, 2_600]
     assert town.gateway.counters.not_admitted == 2
     town.wait(100)
-    assert [town.gateway.admit() for _ in range(2)] == [0, 2_500]
+    assert [town.gateway.admit() for _ in range(2)] == [0, 2_600]
 
 
 def test_beyond_so_many_strangers_the_one_who_came_first_is_let_go() -> None:
@@ -254,3 +254,19 @@ def test_a_cursor_ahead_of_the_mailbox_harms_nobody_but_whoever_says_it() -> Non
     honest = town.stranger()
     honest.hello()
     assert honest.numbers() == [1, 2, 3]
+
+
+def test_a_device_that_forgot_what_it_acknowledged_hears_that_it_is_gone_and_goes_on() -> None:
+    town = a_town()
+    town.write(3)
+    ben = town.connect()
+    ben.ack(2)
+    town.turn()
+    restored = town.stranger()
+    restored.hello()
+    town.turn()
+    _, gone, entries, drained = restored.take()
+    assert gone == Gone(Lane.NORMAL, 1, 2, Reason.ACKNOWLEDGED)
+    assert isinstance(entries, Entries)
+    assert entries.first == 3
+    assert drained == Drained(3, 0, 0)

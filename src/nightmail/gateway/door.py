@@ -28,12 +28,12 @@ Handler = Callable[[], asyncio.Protocol]
 class Door(asyncio.Protocol):
     """Holds a connection for its first few hundred bytes."""
 
-    __slots__ = ("_gateway", "_head", "_http", "_refused", "_transport")
+    __slots__ = ("_decided", "_gateway", "_head", "_http", "_transport")
 
     def __init__(self, gateway: Gateway, http: Handler) -> None:
         self._gateway, self._http = gateway, http
         self._head = bytearray()
-        self._refused = False
+        self._decided = False
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -42,21 +42,25 @@ class Door(asyncio.Protocol):
         self._gateway.wheel.add(self._gateway.now() + self._gateway.limits.hello_ms, self._too_late)
 
     def data_received(self, data: bytes) -> None:
-        if self._refused:
+        gateway, head = self._gateway, self._head
+        if self._decided:
+            if head and len(head) <= gateway.limits.hello_bytes:
+                head += data  # Said before its turn came; more than this nobody honest has to say yet.
             return
-        head = self._head
         head += data
         end = head.find(END)
         if end < 0:
-            if len(head) > self._gateway.limits.hello_bytes:
+            if len(head) > gateway.limits.hello_bytes:
                 self._refuse("431 Request Header Fields Too Large")
-            return
-        if end > self._gateway.limits.hello_bytes:
+        elif end > gateway.limits.hello_bytes:
             self._refuse("431 Request Header Fields Too Large")
-        elif _path(head) == PATH.encode():
-            self._upgrade(bytes(head[:end]), bytes(head[end + len(END) :]))
-        else:
+        elif _path(head) != PATH.encode():
             self._hand_over()
+        elif wait_ms := gateway.admit():
+            self._refuse("503 Service Unavailable", f"Retry-After: {-(-wait_ms // 1000)}\r\n")
+        else:
+            self._decided = True
+            gateway.greet(lambda: self._upgrade(end))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave()
@@ -85,10 +89,12 @@ class Door(asyncio.Protocol):
         protocol.connection_made(transport)
         protocol.data_received(head)
 
-    def _upgrade(self, head: bytes, rest: bytes) -> None:
-        """A WebSocket handshake (RFC 6455, 4.2)."""
+    def _upgrade(self, end: int) -> None:
+        """A WebSocket handshake (RFC 6455, 4.2), when its turn has come."""
         transport, gateway = self._transport, self._gateway
-        assert transport is not None
+        if transport is None:
+            return
+        head, rest = bytes(self._head[:end]), bytes(self._head[end + len(END) :])
         headers = _headers(head)
         asked = _words(headers, b"upgrade"), _words(headers, b"connection")
         if not head.startswith(b"GET ") or b"websocket" not in asked[0] or b"upgrade" not in asked[1]:
@@ -100,9 +106,6 @@ class Door(asyncio.Protocol):
         accept = accept_key(headers.get(b"sec-websocket-key", b""))
         if accept is None or SUBPROTOCOL.encode() not in _words(headers, b"sec-websocket-protocol"):
             self._refuse("400 Bad Request")
-            return
-        if wait_ms := gateway.admit():
-            self._refuse("503 Service Unavailable", f"Retry-After: {-(-wait_ms // 1000)}\r\n")
             return
         self._leave()
         websocket = WebSocket(gateway.limits, gateway.now)
@@ -116,7 +119,7 @@ class Door(asyncio.Protocol):
             websocket.take(memoryview(rest))
 
     def _refuse(self, status: str, headers: str = "") -> None:
-        transport, self._refused, self._head = self._transport, True, bytearray()
+        transport, self._decided, self._head = self._transport, True, bytearray()
         assert transport is not None
         transport.write(f"HTTP/1.1 {status}\r\n{headers}Connection: close\r\nContent-Length: 0\r\n\r\n".encode())
         if transport.can_write_eof():

@@ -73,6 +73,8 @@ class Gateway:
         self._greetings: deque[Callable[[], None]] = deque()
         self._last_seen: dict[int, int] = {}
         self._admission = Bucket(limits.connects_per_s, limits.connects_burst, now)
+        self._turn = 0.0
+        """When the last one who was not admitted may come back."""
         self._paced: list[Session] = []
         """Those who catch up, and have had enough for the moment."""
         self._stop_from = self._to_stop = 0
@@ -98,10 +100,13 @@ class Gateway:
         """May another connection come in? 0: yes. Otherwise: come back after so many ms."""
         if self.stopping:
             return 1
-        if self._admission.take(self._pace()):
+        now, limits = self._pace(), self.limits
+        if self._admission.take(now):
             return 0
         self.counters.not_admitted += 1
-        return int(self.limits.retry_ms * (1 + self._chance()))
+        # Everyone gets a turn of their own: sent away together, they would only come back together.
+        self._turn = max(self._turn + 1_000 / limits.connects_per_s, now + limits.retry_ms)
+        return int(self._turn - now + limits.retry_ms * self._chance())
 
     def knocks(self, caller: Caller) -> None:
         """A connection from which no whole request has come yet."""
@@ -128,7 +133,7 @@ class Gateway:
         return session
 
     def greet(self, check: Callable[[], None]) -> None:
-        """Somebody says who they are: looked at in turn, a few at a time."""
+        """Somebody comes in, or says who they are: looked at in turn, a few at a time."""
         self._greetings.append(check)
         self._soon()
 

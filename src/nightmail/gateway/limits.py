@@ -38,10 +38,10 @@ class GatewayLimits(Struct, frozen=True):
     """Other items at once."""
     connects_per_s: int = 1_000
     """Connections admitted per second; others are told when to come back."""
-    connects_burst: int = 2_000
-    """Connections admitted at once."""
-    retry_ms: int = 2_000
-    """Whoever is not admitted comes back after one to two times this, in ms."""
+    connects_burst: int = 200
+    """Connections admitted at once: they take less than a tenth of a second, so that live traffic hardly notices."""
+    retry_ms: int = 1_000
+    """Whoever is not admitted comes back after this, in ms, or later: when it is their turn."""
     strangers: int = 4_096
     """Connections that have not said who they are; beyond it the oldest is let go."""
     drains_at_once: int = 16

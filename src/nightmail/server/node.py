@@ -8,7 +8,7 @@ Touches: everything, once.
 Never:   folds, frames or answers anything itself.
 
 Whoever submits something says so (`soon`); at the end of that turn of the event loop everything is sent
-on its way at once. Every 20 ms all parts are told the time.
+on its way at once. Every 50 ms all parts are told the time.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from .observe import Figures, log
 from .operator import operator_token
 from .tally import Tally
 
-TICK_S = 0.02
-SLOW_TICKS = 50
+TICK_S = 0.05
+SLOW_TICKS = 20
 """Ticks between two looks at what changes slowly."""
 
 
-DEPTH_TICKS = 1_500
+DEPTH_TICKS = 600
 """Likewise, for half a minute."""
 
 
