@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from nightmail.model.records import Sent
 from nightmail.wire.items import Devices, Look
-from tests.client.script import ALICE, BOB, TABLET, Script
+from tests.client.script import ALICE, BOB, LAPTOP, PHONE, TABLET, Script
 
 
 def looks(script: Script) -> list[Look]:
@@ -36,3 +36,19 @@ def test_a_list_of_somebody_else_is_not_believed() -> None:
     (look,) = looks(script)
     script.say(Devices(look.ref, ALICE, 1, {TABLET: 7}, b""))
     assert script.machine.hangup == "a device list of somebody else"
+
+
+def test_a_list_that_was_asked_for_before_it_changed_is_asked_for_again() -> None:
+    """Whoever links a device says so; an answer that was on its way then does not name the new one."""
+    script = Script()
+    script.connect()
+    del script.lists[ALICE]
+    script.write()
+    (early,) = looks(script)
+    script.machine.forget_own_devices()
+    script.say(Devices(early.ref, ALICE, 1, {PHONE: 7}, b""))
+    (late,) = looks(script)
+    script.say(Devices(late.ref, ALICE, 2, {PHONE: 7, LAPTOP: 7}, b""))
+    (sent,) = script.bodies()
+    assert isinstance(sent, Sent)
+    assert [envelope.device for envelope in sent.own_envelopes] == [LAPTOP]

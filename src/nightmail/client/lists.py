@@ -20,6 +20,9 @@ class Lists:
         """What the store still has, but the server no longer accepts."""
         self._asked: dict[int, int] = {}
         """Account → when it was asked for over this connection."""
+        self._forgotten = 0
+        """Counts what became out of date: an answer to a question from before may be, too."""
+        self._forgot: dict[int, int] = {}
         self._waiting: dict[int, dict[object, Callable[[], None]]] = {}
 
     def of(self, account: int) -> DeviceList | None:
@@ -37,13 +40,19 @@ class Lists:
         self._waiting.setdefault(account, {})[who] = then
         asked = self._asked.get(account)
         if hub.online and (asked is None or hub.now - asked >= hub.limits.answer_ms):
-            self._asked[account] = hub.now
-            hub.look(account, partial(self._found, account))
+            self._ask(account)
+
+    def _ask(self, account: int) -> None:
+        self._asked[account] = self._hub.now
+        self._hub.look(account, partial(self._found, account, self._forgotten))
 
     def forget(self, account: int) -> None:
         """It is out of date: ask again before the next use."""
         self._known.pop(account, None)
         self._outdated.add(account)
+        self._asked.pop(account, None)
+        self._forgotten += 1
+        self._forgot[account] = self._forgotten
 
     def outdate(self, account: int, version: int) -> None:
         """There is a list of this version: forget an older one."""
@@ -54,9 +63,13 @@ class Lists:
         self._asked.clear()
         self._waiting.clear()
 
-    def _found(self, account: int, item: Devices) -> None:
+    def _found(self, account: int, asked: int, item: Devices) -> None:
         if item.account != account:
             raise Misbehaved("a device list of somebody else")
+        if asked < self._forgot.get(account, 0):
+            if account in self._waiting and account not in self._asked:
+                self._ask(account)
+            return
         # A slow server may have been asked twice, and then answers twice.
         self._asked.pop(account, None)
         found = DeviceList(account, item.version, item.devices)
