@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nightmail.e2ee.content import CRITICAL, Content, decode_content, encode_content
+from nightmail.e2ee.errors import Malformed, UnknownVersion
+from nightmail.model.words import Kind
+
+contents = st.builds(
+    Content,
+    st.sampled_from(Kind),
+    st.none() | st.text(),
+    st.none() | st.just("1f:1706745600000:00042:x9k2"),
+    st.none() | st.binary(),
+    st.none() | st.integers(0, 65_535),
+)
+
+
+@given(contents)
+def test_a_content_comes_through_its_bytes(content: Content) -> None:
+    assert decode_content(encode_content(content)) == content
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_content_or_refused(data: bytes) -> None:
+    try:
+        content = decode_content(data)
+    except Malformed:
+        return
+    assert isinstance(content, Content)
+
+
+def test_a_field_of_the_future_is_passed_over_unless_it_must_be_understood() -> None:
+    hello = encode_content(Content(Kind.TEXT, "hello"))
+    assert decode_content(hello + bytes((CRITICAL - 1, 0, 0, 0, 1, 9))) == Content(Kind.TEXT, "hello")
+    with pytest.raises(Malformed, match="must be understood"):
+        decode_content(hello + bytes((CRITICAL, 0, 0, 0, 1, 9)))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x01",
+        b"\x01\x09",
+        b"\x01\x01\x01\x00\x00\x00\x09short",
+        b"\x01\x01\x01\x00\x00\x00\x00\x01\x00\x00\x00\x00",
+        b"\x01\x01\x02\x00\x00\x00\x01x\x01\x00\x00\x00\x00",
+        b"\x01\x01\x01\x00\x00\x00\x01\xff",
+        b"\x01\x01\x02\x00\x00\x00\x04nope",
+        b"\x01\x03\x04\x00\x00\x00\x01x",
+    ],
+)
+def test_what_is_not_of_the_form_is_refused(data: bytes) -> None:
+    with pytest.raises(Malformed):
+        decode_content(data)
+
+
+def test_a_version_of_the_future_is_named_as_such() -> None:
+    with pytest.raises(UnknownVersion):
+        decode_content(b"\x02\x01")
+
+
+def test_a_content_does_not_show_what_it_says() -> None:
+    assert repr(Content(Kind.TEXT, "secret")) == "<Content: text>"
+    with pytest.raises(Malformed) as caught:
+        decode_content(b"\x01\x01\x01\x00\x00\x00\x07secret\xff")
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
