@@ -6,6 +6,8 @@ from msgspec import Struct
 
 
 class HttpLimits(Struct, frozen=True):
+    connections: int = 1_000
+    """Requests under way, and connections kept for the next one; others are told to come back."""
     request_bytes: int = 65_536
     """Bytes of one request's body; more is not read."""
     request_ms: int = 10_000

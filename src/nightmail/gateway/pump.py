@@ -112,7 +112,7 @@ class Pump:
         """Something may be waiting that could be handed out now."""
         if self._loading or not self.owes:
             return False
-        return not self._closed_window if self.owes & LANES else True
+        return not self.owes & LANES or self.owes & RECEIPTS != 0 or not self._closed_window
 
     def pull(self, now: int, *, pressed: bool = False) -> None:
         """Put what may go out now into the list of items: the high lane first, then normal, then receipts."""

@@ -22,6 +22,8 @@ from uvicorn.server import ServerState
 from .config import ServerSettings
 
 BACKLOG = 4_096
+HANDSHAKE_S = 10.0
+"""A stranger has as long for TLS as for what comes after it."""
 
 
 class CannotListen(Exception):
@@ -31,7 +33,9 @@ class CannotListen(Exception):
 class Listener:
     """Opened by `start`; `close` takes no more, `drained` when nobody is left."""
 
-    def __init__(self, settings: ServerSettings, app: Starlette, protocol: Callable[..., asyncio.Protocol]) -> None:
+    def __init__(
+        self, settings: ServerSettings, app: Starlette, protocol: Callable[..., asyncio.Protocol], connections: int
+    ) -> None:
         self._settings = settings
         self.app = app
         self._protocol = protocol
@@ -43,6 +47,7 @@ class Listener:
             log_config=None,
             access_log=False,
             ws="none",
+            limit_concurrency=connections,
             server_header=False,
             proxy_headers=bool(settings.trusted_proxies),
             forwarded_allow_ips=settings.trusted_proxies,
@@ -64,8 +69,9 @@ class Listener:
         context = _tls(settings)
         try:
             self._server = await loop.create_server(
-                build, settings.host, settings.port, ssl=context, backlog=BACKLOG, start_serving=True
-            )
+                build, settings.host, settings.port, ssl=context, backlog=BACKLOG, start_serving=True,
+                ssl_handshake_timeout=HANDSHAKE_S if context else None,
+            )  # fmt: skip
         except OSError as error:
             raise CannotListen(_why(settings, error)) from None
 

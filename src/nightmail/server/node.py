@@ -101,7 +101,7 @@ class Node:
                     version=version("nightmail"),
                 )
             )
-            self.listener = Listener(config.server, application, door(gateway))
+            self.listener = Listener(config.server, application, door(gateway), config.http.connections)
             self._tick_at = loop.time()
             self._tick()
             await self.listener.start()
