@@ -183,10 +183,10 @@ def ends_inside(wal: Path) -> bool:
     data = wal.read_bytes() if wal.exists() else b""
     if len(data) < WAL_HEADER:
         return False
-    page = int.from_bytes(data[8:12])
+    frame = FRAME_HEADER + int.from_bytes(data[8:12])
     salts = data[16:24]
     is_open = False
-    for at in range(WAL_HEADER, len(data) - FRAME_HEADER + 1, FRAME_HEADER + page):
+    for at in range(WAL_HEADER, len(data) - frame + 1, frame):
         _, committed_pages = struct.unpack_from(">II", data, at)
         if data[at + 8 : at + 16] != salts:
             break  # left over from before the WAL began anew

@@ -37,8 +37,9 @@ EAGER = ClientLimits(backoff_ms_min=100, backoff_ms_max=300)
 
 @click.command("demo", short_help="Watch three devices and a server that is killed.")
 @click.option("--record", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.svg", help="Also draw it.")
+@click.option("--beat", type=click.FloatRange(min=0), default=BEAT_S, metavar="SECONDS", help="Time to read a line.")
 @click.option("--json", "as_json", is_flag=True, help="Only what came of it, as one JSON object.")
-def command(record: Path | None, as_json: bool) -> None:
+def command(record: Path | None, beat: float, as_json: bool) -> None:
     """Watch Ada's phone, Bob's phone and Bob's laptop, and a server that is killed in the middle; about 20 seconds.
 
     The server is a process of its own, the devices are ordinary clients, and the ticks are theirs.
@@ -46,7 +47,7 @@ def command(record: Path | None, as_json: bool) -> None:
     page = console()
     film = Film() if record else None
     try:
-        told = asyncio.run(_play(page, film, as_json))
+        told = asyncio.run(_play(page, film, beat, as_json))
     except TimeoutError:
         raise Failure(
             Exit.BROKEN, "The story did not come to its end: something that was sent did not arrive."
@@ -58,7 +59,7 @@ def command(record: Path | None, as_json: bool) -> None:
     sys.exit(Exit.DONE if told["kept"] else Exit.BROKEN)
 
 
-async def _play(page: Console, film: Film | None, quiet: bool) -> dict[str, object]:
+async def _play(page: Console, film: Film | None, beat: float, quiet: bool) -> dict[str, object]:
     async with running_server() as server, asyncio.timeout(LONGEST_S + 60):
         ada = await asyncio.to_thread(server.register, "ada")
         bob = await asyncio.to_thread(server.register, "bob")
@@ -74,7 +75,7 @@ async def _play(page: Console, film: Film | None, quiet: bool) -> dict[str, obje
             await _switch_on(seat)
         try:
             async with show:
-                await Story(server, seats, stage, show).tell()
+                await Story(server, seats, stage, show, beat).tell()
         finally:
             for seat in seats:
                 await _switch_off(seat)
@@ -142,8 +143,8 @@ class Show:
 class Story:
     """What happens. Every step waits until it has happened."""
 
-    def __init__(self, server: RunningServer, seats: list[Seat], stage: Stage, show: Show) -> None:
-        self._server, self._stage, self._show = server, stage, show
+    def __init__(self, server: RunningServer, seats: list[Seat], stage: Stage, show: Show, beat: float) -> None:
+        self._server, self._stage, self._show, self._pause = server, stage, show, beat
         self._ada, self._phone, self._laptop = seats
 
     async def tell(self) -> None:
@@ -186,7 +187,7 @@ class Story:
 
     async def _beat(self, caption: str) -> None:
         self._show.say(caption)
-        await asyncio.sleep(BEAT_S)
+        await asyncio.sleep(self._pause)
 
     async def _write(self, seat: Seat, text: str) -> Receipt:
         assert seat.client is not None

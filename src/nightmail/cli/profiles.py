@@ -59,7 +59,9 @@ def named(profile: str) -> Path:
 
 def short_name(path: Path) -> str:
     """What --profile takes for it."""
-    return handle_of(path) if path.parent == base() else str(path)
+    if path.parent == base():
+        return handle_of(path)
+    return str(path) if os.sep in str(path) else f".{os.sep}{path}"
 
 
 def chosen(profile: str | None) -> Path:

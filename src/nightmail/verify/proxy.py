@@ -51,15 +51,16 @@ class Pass:
         while data := await reader.read(CHUNK):
             for frame in cutter.feed(data):
                 await self.up_open.wait()
-                if self.swallow_up:
-                    continue
+                if self.swallow_up or self.server.is_closing():
+                    continue  # a device behind a dead line goes on talking
                 if len(self.opening) < 2:
                     self.opening.append(frame.raw)
                 self.server.write(frame.raw)
                 if frame.payload and self._line.up(frame.payload) and self.double:
                     self._line.up(frame.payload)
                     self.server.write(frame.raw)
-            await self.server.drain()
+            if not self.server.is_closing():
+                await self.server.drain()
 
     async def carry_down(self, reader: asyncio.StreamReader) -> None:
         cutter = Cutter()
@@ -67,9 +68,11 @@ class Pass:
             for frame in cutter.feed(data):
                 self._see(frame)
                 await self.down_open.wait()
-                if not self.swallow_down:
+                if not self.swallow_down and not self._device.is_closing():
                     self._device.write(frame.raw)
             await self._device.drain()
+        # A device behind a dead line does not hear that the server is gone.
+        await self.down_open.wait()
 
     def _see(self, frame: Frame) -> None:
         if frame.payload:
@@ -149,11 +152,11 @@ class Proxy:
                 await asyncio.wait((up,), timeout=1)
         finally:
             self._passes.remove(each)
+            if server_writer not in self._orphans:
+                _abort(server_writer)
             for task in (up, down):
                 task.cancel()
             await asyncio.gather(up, down, return_exceptions=True)
-            if server_writer not in self._orphans:
-                _abort(server_writer)
 
     # --- faults -------------------------------------------------------------------------------
 

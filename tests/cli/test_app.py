@@ -1,0 +1,76 @@
+"""The group of commands: help, completion, and what the documentation says of them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from nightmail.cli.app import COMMANDS, nightmail
+from nightmail.cli.failing import Exit
+from tests.cli.hand import Hand
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = (ROOT / "docs" / "cli.md").read_text()
+
+
+def commands(group: click.Group = nightmail, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command, and every command of a group of commands."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        assert found is not None
+        yield (*above, name)
+        if isinstance(found, click.Group):
+            yield from commands(found, (*above, name))
+
+
+@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
+def test_every_command_explains_itself_and_stands_in_the_documentation(words: tuple[str, ...], hand: Hand) -> None:
+    result = hand.types(*words, "--help")
+    assert result.exit_code == 0
+    assert f"Usage: nightmail {' '.join(words)}" in result.stdout
+    assert f"`nightmail {' '.join(words)}" in DOCS
+
+
+def test_the_list_of_commands_says_what_each_of_them_says() -> None:
+    context = click.Context(nightmail)
+    for name, (_, line) in COMMANDS.items():
+        found = nightmail.get_command(context, name)
+        assert found is not None
+        assert found.short_help == line
+
+
+def test_every_exit_code_stands_in_the_documentation() -> None:
+    table = set(map(int, re.findall(r"^\| (\d+) \|", DOCS, re.MULTILINE)))
+    assert {int(code) for code in Exit} <= table
+
+
+def test_a_command_that_does_not_exist_is_a_mistake_of_usage(hand: Hand) -> None:
+    result = hand.types("snd")
+    assert result.exit_code == 2
+    assert "No such command" in result.stderr
+
+
+def test_nothing_of_the_server_is_imported_to_send_a_message() -> None:
+    code = "import sys, nightmail.cli.app, nightmail.cli.send; sys.exit('nightmail.server' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_gets_its_script(shell: str, hand: Hand) -> None:
+    script = hand.types("completion", shell).stdout
+    assert "_NIGHTMAIL_COMPLETE" in script
+
+
+def test_a_shell_completes_commands_and_profiles(hand: Hand) -> None:
+    ada = hand.registers("ada")
+    asked = {"_NIGHTMAIL_COMPLETE": "bash_complete", "COMP_WORDS": "nightmail li", "COMP_CWORD": "1"}
+    assert hand.types(**asked).stdout == "plain,listen\n"
+    asked |= {"COMP_WORDS": "nightmail send --profile ad", "COMP_CWORD": "3"}
+    assert hand.types(**asked).stdout == f"plain,{ada}\n"

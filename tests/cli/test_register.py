@@ -1,0 +1,59 @@
+"""`nightmail register`."""
+
+from __future__ import annotations
+
+from nightmail.cli.profiles import base, folder_for, handle_of
+from tests.cli.hand import NOBODY, Hand, one_sentence
+
+
+def test_an_account_gets_a_profile_that_remembers_its_server(hand: Hand) -> None:
+    ada = hand.name("ada")
+    (made,) = hand.gets("register", ada)
+    assert made.keys() == {"handle", "account", "device", "profile", "servers"}
+    assert (made["handle"], made["profile"], made["servers"]) == (ada, str(base() / ada), [hand.server.url])
+    assert (base() / ada / "servers").read_text() == f"{hand.server.url}\n"
+    said = hand.types("register", hand.name("bob")).stdout
+    assert f"listen --profile {hand.name('bob')}" in said
+
+
+def test_registering_again_is_the_same_device(hand: Hand) -> None:
+    first = hand.gets("register", hand.name("ada"))
+    assert hand.gets("register", hand.name("ada")) == first
+
+
+def test_a_taken_handle_is_refused_in_a_sentence_and_leaves_nothing_behind(hand: Hand) -> None:
+    ada = hand.registers("ada")
+    again = hand.types("register", ada, "--profile", str(hand.folder / "other"))
+    assert again.exit_code == 12
+    assert "taken. Choose another one" in one_sentence(again)
+    assert not (hand.folder / "other").exists()
+
+
+def test_without_a_server_it_says_so_and_the_next_attempt_goes_on_where_it_was(hand: Hand) -> None:
+    ada = hand.name("ada")
+    alone = hand.types("register", ada, "--server", NOBODY)
+    assert alone.exit_code == 11
+    assert "nightmail serve" in one_sentence(alone)
+    assert hand.gets("register", ada)[0]["handle"] == ada
+
+
+def test_a_profile_belongs_to_one_handle(hand: Hand) -> None:
+    hand.gets("register", hand.name("ada"), "--profile", "./mine")
+    other = hand.types("register", hand.name("bob"), "--profile", "./mine")
+    assert other.exit_code == 2
+    assert "belongs to" in one_sentence(other)
+
+
+def test_an_address_that_is_none_is_a_mistake_of_usage(hand: Hand) -> None:
+    result = hand.types("register", hand.name("ada"), "--server", "ftp://x")
+    assert result.exit_code == 2
+    assert "not a server's address" in result.stderr
+    assert not folder_for(hand.name("ada")).exists()
+
+
+def test_a_handle_cannot_lead_out_of_the_folder_of_profiles() -> None:
+    for handle in ("../x", "..", ".", "a/b", "a%2Fb", "%", "ä ö", "a\0b"):
+        folder = folder_for(handle)
+        assert folder.parent == base()
+        assert folder.name not in {"", ".", ".."}
+        assert handle_of(folder) == handle

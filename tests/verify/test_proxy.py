@@ -1,0 +1,54 @@
+"""What stands between a device and the server: each fault, on real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+
+import pytest
+
+from nightmail.model.words import Lane
+from nightmail.testing import RunningServer, running_server
+from nightmail.verify.cast import Actor
+from nightmail.verify.ledger import Ledger
+from nightmail.verify.plan import Fault
+from nightmail.verify.proxy import Proxy, Upstream
+from nightmail.verify.tap import Tap
+
+
+@pytest.fixture(scope="module")
+def server() -> Generator[RunningServer]:
+    with running_server() as running:
+        yield running
+
+
+@pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.REOPEN])
+def test_whatever_happens_to_the_line_a_message_arrives_once(fault: Fault, server: RunningServer) -> None:
+    ada, bob = server.register(f"ada {fault}"), server.register(f"bob {fault}")
+
+    async def story() -> None:
+        ledger = Ledger("run", {0: (0,), 1: (1,)})
+        tap = Tap("ada")
+        async with Proxy(Upstream(server.url), tap) as proxy, asyncio.timeout(60):
+            actors = [Actor(0, ada, proxy.url, ledger), Actor(1, bob, server.url, ledger)]
+            for actor in actors:
+                await actor.open()
+            try:
+                await actors[0].write(bob.handle, 1, Lane.NORMAL, 0)
+                while not ledger.acked:
+                    ledger.moved.clear()
+                    await ledger.moved.wait()
+                suffering = asyncio.ensure_future(proxy.suffer(fault, 0.2))
+                for _ in range(5):
+                    await actors[0].write(bob.handle, 1, Lane.NORMAL, 0)
+                assert await suffering
+                while not ledger.done:
+                    ledger.moved.clear()
+                    await ledger.moved.wait()
+                verdict = ledger.judge({actor.number: actor.history() for actor in actors})
+            finally:
+                for actor in actors:
+                    await actor.leave()
+        assert (verdict.sent, verdict.broken, tap.unexplained) == (6, 0, 0)
+
+    asyncio.run(story())
