@@ -10,6 +10,7 @@ interval grows and whose number moves on with it. So they stay as few as there a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from nightmail.model.answers import Done
 from nightmail.model.effects import Answer, Changed
@@ -130,7 +131,7 @@ def note(state: Shard, device: int, receipt: Receipted) -> None:
     """Merge a receipt into what one device has yet to hear."""
     changes = state.changes.rows[device]
     if changes is None:
-        changes = Changes()
+        changes = state.changes.rows[device] = Changes()
     r = receipt
     if r.state == FAILED:
         for low, high in r.numbers:
@@ -138,13 +139,13 @@ def note(state: Shard, device: int, receipt: Receipted) -> None:
                 _put(changes, (r.by, r.to, r.lane, r.device, r.state, n), r, ((n, n),))
     else:
         _put(changes, (r.by, r.to, r.lane, r.device, r.state, 0), r, r.numbers)
-    state.changes.put(device, changes, state.offset)
+    state.changes.changed[device] = state.offset
     state.effects.append(Changed(device))
 
 
 def _put(changes: Changes, key: ChangeKey, receipt: Receipted, numbers: tuple[tuple[int, int], ...]) -> None:
     changes.head = seq = changes.head + 1
-    change = changes.items.pop(key, None)
+    change = changes.items.pop(key, None) if changes.items else None
     if change is None:
         spans: Spans = []
         change = Change(key, seq, receipt.at, receipt.reason, spans)
@@ -187,13 +188,10 @@ def step_changes_acked(state: Shard, by: int, via: int, acked: ChangesAcked) -> 
     if upto > changes.head:
         state.effects.append(Answer(via, AckAboveHead(changes.head)))
         return
-    heard: list[ChangeKey] = []
-    for key, change in changes.items.items():
-        if change.seq > upto:
-            break
-        heard.append(key)
+    items = changes.items
+    heard = list(items if upto == changes.head else takewhile(lambda key: items[key].seq <= upto, items))
     if not heard:
         return
     for key in heard:
-        del changes.items[key]
-    state.changes.put(by, changes, state.offset)
+        del items[key]
+    state.changes.changed[by] = state.offset

@@ -51,6 +51,10 @@ def needs_sent(state: Shard, by: int, sent: Sent) -> list[Need]:
 
 
 def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
+    """Take the number and answer; file one entry per device with room; a device without any fails alone.
+
+    In one piece, because calls are what a message costs most.
+    """
     to, lane, n = sent.to, sent.lane, sent.n
     key = by, to
     stream = state.streams.rows[key] or Stream()
@@ -70,8 +74,9 @@ def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
     if sent.seen > last and sent.seen >= at:
         at = min(sent.seen + 1, at + limits.ahead_ms)
     stream.at = at = at if at > last else last + 1
+    id_, tag, kind, of, life_ms = sent.id, sent.tag, sent.kind, sent.of, sent.life_ms
     numbers.last = n
-    numbers.ring[n] = accepted = Accepted(sent.id, sent.tag, at, sent.list_version)
+    numbers.ring[n] = accepted = Accepted(id_, tag, at, sent.list_version)
     low = numbers.low
     if low < sent.floor or low <= n - limits.ring_acks:
         _forget(numbers, sent.floor, limits.ring_acks)
@@ -79,13 +84,24 @@ def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
         state.streams.rows[key] = stream  # It may be new.
     state.streams.changed[key] = state.offset
 
+    places: tuple[tuple[int, int], ...] = ()
     blocked = by >> DEVICE_BITS in account.blocked if account.blocked else False
-    places = () if blocked else _file(state, by, at, sent)
-    state.notes.append(Placed(at, by, to, lane, n, sent.id, sent.of, False, blocked, places))
+    for envelope in () if blocked else sent.envelopes:
+        device = envelope.device
+        box = state.mailboxes.rows[device]
+        assert box is not None
+        # If it is sealed for one device only, that one has room: it was just checked.
+        if len(sent.envelopes) > 1 and mailbox.is_full(state, box):
+            seq = 0
+            full = Receipted(by, to, lane, device, FAILED, Reason.MAILBOX_FULL, state.now, ((n, n),))
+            state.tell(account_of(by), full)
+        else:
+            entry = Entry(by, to, n, id_, tag, kind, of, at, life_ms, envelope.ciphertext)
+            seq = file(state, device, box, lane, entry)
+        places += ((device, seq),)
+    state.notes.append(Placed(at, by, to, lane, n, id_, of, False, blocked, places))
     if sent.own_envelopes:
-        s = sent
-        copies = Copied(by, to, lane, n, s.id, s.tag, s.kind, s.of, s.life_ms, at, s.own_envelopes)
-        state.tell(account_of(by), copies)
+        state.tell(account_of(by), Copied(by, to, lane, n, id_, tag, kind, of, life_ms, at, sent.own_envelopes))
     state.effects.append(Answer(via, accepted))
 
 
@@ -161,26 +177,6 @@ def _forget(numbers: Numbers, floor: int, ring_acks: int) -> None:
     numbers.low = kept = max(low, min(floor, last), last - ring_acks + 1)
     for n in range(low, kept):
         del numbers.ring[n]
-
-
-def _file(state: Shard, by: int, at: int, sent: Sent) -> tuple[tuple[int, int], ...]:
-    """One entry per device with room; a device without any fails alone."""
-    s, envelopes = sent, sent.envelopes
-    places: tuple[tuple[int, int], ...] = ()
-    # If it is sealed for one device only, that one has room: it was just checked.
-    crowded = len(envelopes) > 1
-    for envelope in envelopes:
-        device = envelope.device
-        box = state.mailboxes.rows[device]
-        assert box is not None
-        if crowded and mailbox.is_full(state, box):
-            places += ((device, 0),)
-            full = Receipted(by, s.to, s.lane, device, FAILED, Reason.MAILBOX_FULL, state.now, ((s.n, s.n),))
-            state.tell(account_of(by), full)
-        else:
-            entry = Entry(by, s.to, s.n, s.id, s.tag, s.kind, s.of, at, s.life_ms, envelope.ciphertext)
-            places += ((device, file(state, device, box, s.lane, entry)),)
-    return places
 
 
 # --- a number that was given up ---------------------------------------------------------------

@@ -90,5 +90,7 @@ FOLDS: dict[int, Fold] = {
 }
 """Fold version → what each record needs and does. A shard folds as its `FoldRaised` records say."""
 
-LOOKS_FIRST: frozenset[type[AnyBody]] = frozenset({records.Sent, records.Acked, records.ChangesAcked})
+LOOKS_FIRST: frozenset[type[AnyBody]] = frozenset(
+    {records.Sent, records.Acked, records.ChangesAcked, records.Forwarded}
+)
 """Records whose steps may be tried without asking for their needs."""

@@ -191,16 +191,17 @@ class Folding:
             shard.now = batch.at
         # The checkpoint may have the first of them already.
         start = max(self._index, 0 if self._nth else state.offset - first + 1)
+        fold = FOLDS[shard.fold]
         for offset, record in enumerate(islice(records, start, None), first + start):
             try:
                 if record is None:
                     record = decode_record(batch.data[offset - first])
                 body = record.body
                 kind = type(body)
-                needs, step = FOLDS[shard.fold][kind]
-                if self._careful or (kind not in LOOKS_FIRST and needs(state, record.by, body)):
+                if kind not in LOOKS_FIRST or self._careful:
                     done = self._fold_one(offset, record, batch.data[offset - first])
                 else:
+                    needs, step = fold[kind]
                     state.offset = offset
                     try:
                         step(state, record.by, record.via, body)
@@ -229,6 +230,7 @@ class Folding:
                 if not done:
                     self._index, self._careful = offset - first, True
                     return False
+                fold = FOLDS[shard.fold]  # It may just have been raised.
         return True
 
     def _fold_one(self, offset: int, record: Record, data: bytes) -> bool:
