@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nightmail.e2ee.compression import deflate, inflate
+from nightmail.e2ee.errors import Malformed
+
+
+@given(st.binary(max_size=2_000))
+def test_what_is_deflated_comes_back(data: bytes) -> None:
+    assert inflate(deflate(data), len(data)) == data
+
+
+def test_what_would_be_too_long_is_refused() -> None:
+    with pytest.raises(Malformed):
+        inflate(deflate(bytes(1_001)), 1_000)
+
+
+@pytest.mark.parametrize("wrong", [b"", b"\xff\xff", deflate(b"hello")[:-1], deflate(b"hello") + b"x"])
+def test_what_does_not_unpack_to_its_very_end_is_refused(wrong: bytes) -> None:
+    with pytest.raises(Malformed):
+        inflate(wrong, 1_000)

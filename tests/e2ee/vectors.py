@@ -1,0 +1,310 @@
+"""Makes the shared vectors:  python -m tests.e2ee.vectors
+
+What another implementation must reproduce byte for byte, as JSON in vectors/. The same program always writes the
+same bytes: every random value is drawn from a name, and stands in the file. What ML-KEM draws cannot be handed in,
+so encapsulations are recorded once (kem-recorded.json) and used again for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from nightmail.e2ee import bundles, cipher, kdf, kem, keys, lists, peers, pqxdh, ratchet, safety, state
+from nightmail.e2ee.content import Content, encode_content
+from nightmail.e2ee.curves import agreement_public, signing_public
+from nightmail.e2ee.identity import Address
+from nightmail.e2ee.keys import DeviceKeys
+from nightmail.e2ee.labels import Label
+from nightmail.e2ee.note import Note, pack, tag_of, unpack
+from nightmail.e2ee.padding import bucket, pad
+from nightmail.e2ee.peers import Peer
+from nightmail.model.ids import account_id, account_of, device_id
+from nightmail.model.words import Kind
+
+FOLDER = Path(__file__).parents[2] / "vectors"
+GOLDEN = Path(__file__).parent / "golden"
+RECORDED = FOLDER / "kem-recorded.json"
+NOW = 1_760_000_000_000
+
+Made = dict[str, Any]
+
+
+class Named:
+    """Chance from a name: SHAKE-256(name ‖ count). Remembers what it drew."""
+
+    def __init__(self, name: str, recorded: dict[str, dict[str, str]]) -> None:
+        self.name, self.recorded = name, recorded
+        self.drawn: list[bytes] = []
+
+    def draw(self, count: int) -> bytes:
+        seed = f"nightmail vectors/{self.name}/{len(self.drawn)}".encode()
+        self.drawn.append(hashlib.shake_256(seed).digest(count))
+        return self.drawn[-1]
+
+    def encapsulate(self, public: bytes) -> kem.Encapsulated:
+        name = hashlib.sha256(public).hexdigest()
+        if name not in self.recorded:
+            secret, ciphertext = kem.encapsulate(public)
+            self.recorded[name] = {"secret": secret.hex(), "ciphertext": ciphertext.hex()}
+        found = self.recorded[name]
+        return kem.Encapsulated(bytes.fromhex(found["secret"]), bytes.fromhex(found["ciphertext"]))
+
+
+class End:
+    """A device in a vector: every key it ever drew is told."""
+
+    def __init__(self, name: str, recorded: dict[str, dict[str, str]], one_time: int) -> None:
+        self.chance = Named(name, recorded)
+        bare = DeviceKeys(
+            Address(device_id(account_id(name), 1), 7), keys.IdentityKeys.make(self.chance), self.chance.draw(32)
+        )  # fmt: skip
+        self.keys = keys.stock(keys.rotate(bare, self.chance, NOW), self.chance, NOW, one_time, one_time)
+        self.secrets = self.keys
+        self.upload = keys.upload(self.keys)
+        self.peer: Peer | None = None
+
+    def told(self) -> Made:
+        own = self.secrets
+        return {
+            "device": str(own.address.device),
+            "registration": str(own.address.registration),
+            "account_private": own.account.hex(),
+            "account_public": signing_public(own.account).hex(),
+            "identity_signing_private": own.identity.signing.hex(),
+            "identity_agreement_private": own.identity.agreement.hex(),
+            "signed_prekey_private": own.signed[0].secret.hex(),
+            "last_resort_seed": own.last_resort[0].secret.hex(),
+            "one_time_private": {str(i): key.secret.hex() for i, key in own.one_time.items()},
+            "one_time_kem_seed": {str(i): key.secret.hex() for i, key in own.one_time_kem.items()},
+            "upload": {
+                "identity": self.upload.identity.hex(),
+                "signed": self.upload.signed.hex(),
+                "last_resort": self.upload.last_resort.hex(),
+                "one_time": [part.hex() for part in self.upload.one_time],
+                "one_time_kem": [part.hex() for part in self.upload.one_time_kem],
+            },
+        }
+
+    def bundle(self) -> bytes:
+        up = self.upload
+        return bundles.encode_bundle(
+            self.keys.address, up.identity, up.signed,
+            up.one_time_kem[0] if up.one_time_kem else up.last_resort, up.one_time[0] if up.one_time else None,
+        )  # fmt: skip
+
+
+def make_kdf() -> Made:
+    seed = hashlib.sha256(b"chain").digest()
+    chain, key = kdf.chain_step(seed)
+    aes_key, mac_key, iv = kdf.message_keys(key, Label.MESSAGE_KEYS.value)
+    root, first = kdf.root_step(seed, key, Label.ROOT.value)
+    associated, text = b"associated", b"plaintext"
+    return {
+        "chain_step": {"chain": seed.hex(), "next": chain.hex(), "message_key": key.hex()},
+        "message_keys": {"message_key": key.hex(), "aes": aes_key.hex(), "mac": mac_key.hex(), "iv": iv.hex()},
+        "root_step": {"root": seed.hex(), "agreed": key.hex(), "next": root.hex(), "chain": first.hex()},
+        "encrypt": {
+            "message_key": key.hex(), "associated": associated.hex(), "plaintext": text.hex(),
+            "sealed": cipher.encrypt(key, Label.MESSAGE_KEYS.value, text, associated).hex(),
+        },
+    }  # fmt: skip
+
+
+def make_padding() -> Made:
+    lengths = [0, 1, 125, 126, 127, 190, 191, 254, 255, 510, 511, 600, 1022, 1023, 4000, 65_535, 66_000]
+    return {
+        "buckets": [[length, bucket(length)] for length in lengths],
+        "padded": [{"data": data.hex(), "padded": pad(data).hex()} for data in (b"", b"hello", b"\x80\x00")],
+    }
+
+
+def make_notes() -> Made:
+    ident = f"{device_id(account_id('ada'), 1):x}:1706745600000:00042:x9k2"
+    nonce = hashlib.shake_256(b"nonce").digest(16)
+    contents = {
+        "text": Content(Kind.TEXT, "Grüße, Bob ✓"),
+        "reply": Content(Kind.TEXT, "yes", reply_to=ident),
+        "media": Content(Kind.MEDIA, "a photo", data=b"\x00\x01\x02"),
+        "control": Content(Kind.CONTROL, data=b"payload", control=513),
+        "empty": Content(Kind.TEXT, ""),
+    }
+    long = encode_content(Content(Kind.TEXT, "the same words again and again, " * 20))
+    conversation = "1f-2e"
+    return {
+        "conversation": conversation,
+        "id": ident,
+        "nonce": nonce.hex(),
+        "notes": [
+            {
+                "name": name, "kind": int(content.kind), "text": content.text, "reply_to": content.reply_to,
+                "data": None if content.data is None else content.data.hex(), "control": content.control,
+                "content": encode_content(content).hex(),
+                "tag": tag_of(nonce, encode_content(content), conversation).hex(),
+                "stamp": stamp, "packed": pack(Note(nonce, ident, encode_content(content), stamp)).hex(),
+            }
+            for stamp, (name, content) in enumerate(contents.items())
+        ],
+        "deflated": {
+            "why": "to be opened; another compressor may make other bytes of the same text",
+            "content": long.hex(), "tag": tag_of(nonce, long, conversation).hex(),
+            "packed": recorded_deflate(Note(nonce, ident, long)).hex(),
+        },
+    }  # fmt: skip
+
+
+def recorded_deflate(note: Note) -> bytes:
+    """What was packed once, for ever: another zlib may pack the same text differently."""
+    path = FOLDER / "notes.json"
+    if path.exists():
+        packed = bytes.fromhex(json.loads(path.read_text())["deflated"]["packed"])
+        if unpack(packed) == note:
+            return packed
+    return pack(note)
+
+
+def make_lists(recorded: dict[str, dict[str, str]]) -> Made:
+    ada, bob = End("ada", recorded, 1), End("bob", recorded, 1)
+    account = account_of(ada.keys.address.device)
+    other = account_of(bob.keys.address.device)
+    second = Address(device_id(account, 2), 9)
+    devices = {ada.keys.address: ada.keys.identity.public, second: bob.keys.identity.public}
+    key, other_key = signing_public(ada.keys.account), signing_public(bob.keys.account)
+    return {
+        "account": str(account),
+        "account_private": ada.keys.account.hex(),
+        "version": 3,
+        "devices": [
+            {"device": str(where.device), "registration": str(where.registration), "identity": who.encode().hex()}
+            for where, who in devices.items()
+        ],
+        "signed": lists.sign_list(ada.keys.account, account, 3, devices).signed.hex(),
+        "safety_number": {
+            "accounts": [str(account), str(other)], "keys": [key.hex(), other_key.hex()],
+            "number": safety.safety_number(account, key, other, other_key),
+        },
+    }  # fmt: skip
+
+
+def make_set_up(one_time: int, recorded: dict[str, dict[str, str]]) -> Made:
+    ada, bob = End("ada", recorded, 0), End("bob", recorded, one_time)
+    drawn = len(ada.chance.drawn)
+    bundle = bundles.decode_bundle(bob.bundle())
+    agreed, block = pqxdh.initiate(ada.keys, bundle, ada.chance)
+    secrets = keys.find(bob.keys, block.signed_id, block.one_time_id, block.kem_id, block.ephemeral)
+    assert pqxdh.respond(bob.keys, ada.keys.address, ada.keys.identity.public, block, secrets) == agreed
+    own = ada.chance.draw(32)
+    first = ratchet.initiate(agreed.secret, bundle.signed.key, own)
+    return {
+        "initiator": ada.told(),
+        "responder": bob.told(),
+        "bundle": bob.bundle().hex(),
+        "ephemeral_private": ada.chance.drawn[drawn].hex(),
+        "block": block.encode().hex(),
+        "transcript": agreed.transcript.hex(),
+        "secret": agreed.secret.hex(),
+        "ratchet": {
+            "private": own.hex(), "public": agreement_public(own).hex(),
+            "root": first.root.hex(), "sending": first.sending.hex(),
+        },
+    }  # fmt: skip
+
+
+SCRIPT = "a1 a2 <2 <1 b3 b4 >4 a5 <5 >3 a6 b7 a8 <8 >7 b9 >9 <6"
+"""a3: Ada seals message 3; <3: Bob opens it; b and >: the other way round. Some overtake others."""
+
+
+def make_conversation(recorded: dict[str, dict[str, str]]) -> Made:
+    ada, bob = End("ada", recorded, 0), End("bob", recorded, 2)
+    at = {"a": len(ada.chance.drawn), "b": len(bob.chance.drawn)}
+    ada.peer = peers.begin(
+        ada.keys, Peer.of(bob.keys.address, bob.keys.identity.public), bundles.decode_bundle(bob.bundle()),
+        ada.chance, NOW,
+    )  # fmt: skip
+    bob.peer = Peer.of(ada.keys.address, ada.keys.identity.public)
+    sealed: dict[str, bytes] = {}
+    steps: list[Made] = []
+    for word in SCRIPT.split():
+        end = ada if word[0] in "a>" else bob
+        assert end.peer
+        if word[0] in "ab":
+            text = pad(f"message {word[1]}".encode())
+            end.peer, sealed[word[1]] = peers.seal(end.peer, text)
+            steps.append(
+                {"step": "seal", "by": end.chance.name, "n": word[1], "plaintext": text.hex(),
+                 "sealed": sealed[word[1]].hex()}
+            )  # fmt: skip
+        else:
+            opened = peers.open_sealed(end.keys, end.peer, sealed[word[1]], end.chance, NOW)
+            end.keys, end.peer = opened.keys, opened.peer
+            steps.append({"step": "open", "by": end.chance.name, "n": word[1], "plaintext": opened.plaintext.hex()})
+    return {
+        "initiator": ada.told(),
+        "responder": bob.told(),
+        "bundle": bob.bundle().hex(),
+        "drawn": {
+            "why": "further keys, in the order they are drawn: Ada's first is the ephemeral one; the rest are ratchets",
+            "ada": [key.hex() for key in ada.chance.drawn[at["a"] :]],
+            "bob": [key.hex() for key in bob.chance.drawn[at["b"] :]],
+        },
+        "steps": steps,
+    }
+
+
+def make_states(recorded: dict[str, dict[str, str]]) -> Made:
+    """Stored states of the present form: every later program must read them."""
+    ada, bob = End("ada", recorded, 0), End("bob", recorded, 2)
+    met = peers.begin(
+        ada.keys, Peer.of(bob.keys.address, bob.keys.identity.public), bundles.decode_bundle(bob.bundle()),
+        ada.chance, NOW,
+    )  # fmt: skip
+    met, _ = peers.seal(met, b"lost")
+    met, sealed = peers.seal(met, b"hello")
+    opened = peers.open_sealed(
+        bob.keys, Peer.of(ada.keys.address, ada.keys.identity.public), sealed, bob.chance, NOW
+    )  # fmt: skip
+    return {
+        "keys": state.encode_keys(opened.keys).hex(),
+        "initiator": state.encode_peer(met).hex(),
+        "responder": state.encode_peer(opened.peer).hex(),
+    }
+
+
+def make(recorded: dict[str, dict[str, str]]) -> dict[Path, Made]:
+    return {
+        FOLDER / "labels.json": {label.name: label.value.decode() for label in Label},
+        FOLDER / "kdf.json": make_kdf(),
+        FOLDER / "padding.json": make_padding(),
+        FOLDER / "notes.json": make_notes(),
+        FOLDER / "lists.json": make_lists(recorded),
+        FOLDER / "set-up.json": {
+            "with_one_time_keys": make_set_up(1, recorded), "exhausted": make_set_up(0, recorded),
+        },
+        FOLDER / "conversation.json": make_conversation(recorded),
+        GOLDEN / f"state-{state.PEER.newest}.json": make_states(recorded),
+    }  # fmt: skip
+
+
+def as_text(made: Made) -> str:
+    return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+
+
+def read_recorded() -> dict[str, dict[str, str]]:
+    return json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+
+
+def main() -> None:
+    recorded = read_recorded()
+    files = make(recorded) | {RECORDED: recorded}
+    for path, made in files.items():
+        path.parent.mkdir(exist_ok=True)
+        text = as_text(made)
+        as_it_was = path.exists() and path.read_text() == text
+        path.write_text(text)
+        print(f"{path.name}: {'as it was' if as_it_was else 'written'}")
+
+
+if __name__ == "__main__":
+    main()
