@@ -2,7 +2,6 @@
 
 PYTHON ?= python3
 SEEDS  ?= 500
-N      ?= 20000
 MINUTES ?= 0
 SECONDS ?= 60
 
@@ -13,16 +12,25 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run test check format sim powercuts teeth bench bench-plot bench-heart soak fuzz clean
+.PHONY: help setup run demo demo-picture live test check format sim powercuts kills verify teeth bench bench-plot bench-heart bench-seal soak fuzz clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo "  SEEDS=$(SEEDS) and N=$(N) can be given: make sim SEEDS=50, make powercuts N=1000"
+	@echo "  Numbers can be given: make sim SEEDS=50, make kills N=10, make verify MINUTES=10, make run ARGS='--port 9000'"
 
 setup: $(READY) ## make .venv with the pinned tools and this package (done by the others when needed)
 
-run: $(READY) ## watch the simulated world at work, live
+run: $(READY) ## serve on 127.0.0.1:8640, and say what to try next
+	@$(BIN)/nightmail serve $(ARGS)
+
+demo: $(READY) ## three devices and a server that is killed, in one picture
+	@$(BIN)/nightmail demo
+
+demo-picture: $(READY) ## draw that for the README
+	@$(BIN)/nightmail demo --record docs/demo.svg
+
+live: $(READY) ## watch the simulated world at work, live
 	@$(PY) -m sim.live
 
 test: $(READY) ## tests, then a short campaign of each kind
@@ -34,6 +42,10 @@ test: $(READY) ## tests, then a short campaign of each kind
 	@$(PY) -m sim.campaign --seeds 25 --mode cluster
 	@echo "== 500 power cuts"
 	@$(PY) -m sim.powercuts --cuts 500
+	@echo "== 5 seconds of chaos on a real server"
+	@$(BIN)/nightmail verify --seconds 5 --seed 1
+	@echo "== 2 kills of the real process"
+	@$(PY) -m sim.kills --kills 2
 	@echo "== all passed"
 
 check: $(READY) ## format, lint, types, import rules
@@ -55,7 +67,13 @@ sim: $(READY) ## SEEDS simulated worlds in each mode
 	@$(PY) -m sim.campaign --seeds $(SEEDS) --mode cluster
 
 powercuts: $(READY) ## N power cuts over the real log and the real rows
-	@$(PY) -m sim.powercuts --cuts $(N)
+	@$(PY) -m sim.powercuts --cuts $(or $(N),20000)
+
+kills: $(READY) ## N kills of the real server process: at any instant, at an ack, inside a checkpoint
+	@$(PY) -m sim.kills --kills $(or $(N),50)
+
+verify: $(READY) ## chaos on a real server for MINUTES (or one), judged by what clients saw
+	@$(BIN)/nightmail verify --minutes $(MINUTES) $(ARGS)
 
 teeth: $(READY) ## plant bugs, and see that each is caught
 	@$(PY) -m sim.teeth
@@ -68,6 +86,9 @@ bench-plot: $(READY) ## draw the newest recorded results into docs/
 
 bench-heart: $(READY) ## cost of the fold, the log and the checkpoint
 	@$(PY) -m bench.heart
+
+bench-seal: $(READY) ## cost of sealing and opening on a client
+	@$(PY) -m bench.seal
 
 soak: $(READY) ## simulated worlds for MINUTES, or until interrupted
 	@$(PY) -m sim.soak --minutes $(MINUTES)

@@ -161,7 +161,7 @@ class Picture:
         console = Console(record=True, width=width, height=height, file=io.StringIO(), color_system="truecolor")
         console.print(draw(scene, Score(), 0, width, height))
         # Without the typefaces that it would fetch: a picture must not depend on somebody else's server.
-        self._path.write_text(re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title="make run"), flags=re.S))
+        self._path.write_text(re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title="make live"), flags=re.S))
         raise Stopped
 
     def say(self, line: str) -> None:
