@@ -24,6 +24,7 @@ from nightmail.testing import RunningServer, running_server
 
 from .failing import Exit, Failure
 from .moving import Film
+from .own_server import run
 from .saying import console, say_json
 from .stage import Seat, Stage, rows
 
@@ -47,7 +48,7 @@ def command(record: Path | None, beat: float, as_json: bool) -> None:
     page = console()
     film = Film() if record else None
     try:
-        told = asyncio.run(_play(page, film, beat, as_json))
+        told = run(_play(page, film, beat, as_json))
     except TimeoutError:
         raise Failure(
             Exit.BROKEN, "The story did not come to its end: something that was sent did not arrive."

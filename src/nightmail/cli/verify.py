@@ -6,7 +6,6 @@ Touches: a server named by --server, or a process of its own.
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import ssl
 import sys
@@ -23,6 +22,7 @@ from nightmail.verify.run import Progress as HowFar
 from nightmail.verify.run import Result, Run
 
 from .failing import Exit
+from .own_server import run
 from .saying import command_line, say_json
 
 
@@ -57,7 +57,7 @@ def command(
     page = Console(stderr=True, highlight=False, quiet=as_json)
     page.print(f"seed {seed}: {people} people with {devices} devices each, {length:g} s of chaos", style="dim")
     with _Bar(page, plan) as bar:
-        result = asyncio.run(_run(plan, url, ca_file, bar))
+        result = run(_run(plan, url, ca_file, bar))
     _say(page, result)
     if result.broken:
         again = ("verify", "--seed", str(seed), "--seconds", f"{length:g}")

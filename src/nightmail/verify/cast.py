@@ -17,6 +17,7 @@ from nightmail.client.limits import ClientLimits
 from nightmail.client.messages import Message, Tick
 from nightmail.model.words import Lane
 from nightmail.testing import Device
+from nightmail.wire.closing import CloseCode
 
 from .ledger import Ledger
 
@@ -89,7 +90,9 @@ class Actor:
             ledger.has_failed(event.message_id, event.reason)
 
         @client.on(Ended)
-        def ended(_: Ended) -> None:
+        def ended(event: Ended) -> None:
+            if event.code != CloseCode.DISPLACED:
+                return  # a server that does not know the device any more: opening the app again would not help
             # Another connection took this one's place. A person would open the app again.
             task = asyncio.ensure_future(self.reopen())
             self._tasks.add(task)

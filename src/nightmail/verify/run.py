@@ -72,7 +72,7 @@ class Run:
         limits: ClientLimits = IMPATIENT,
     ) -> None:  # fmt: skip
         """`server`: the process behind the address, if it may be killed."""
-        self.limits = limits
+        self.limits, self.patience_s = limits, PATIENCE_S
         self.plan, self._url, self.server, self._tls, self._ca_file = plan, url, server, tls, ca_file
         self._look = look
         self.progress = Progress()
@@ -191,7 +191,7 @@ class Run:
             await actor.reopen()
         loop = asyncio.get_running_loop()
         moved_at = loop.time()
-        while not self.ledger.done and loop.time() - moved_at < PATIENCE_S:
+        while not self.ledger.done and loop.time() - moved_at < self.patience_s:
             self.ledger.moved.clear()
             try:
                 async with asyncio.timeout(LOOK_S):

@@ -1,0 +1,28 @@
+"""For commands that start a server of their own: whatever ends the command ends the server, too."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from nightmail.testing import ServerFailed
+
+from .failing import Exit, Failure
+
+T = TypeVar("T")
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Like asyncio.run; SIGTERM ends it as Ctrl-C does, so that no process is left behind. Raises Failure."""
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler) if in_main else None
+    try:
+        return asyncio.run(work)
+    except ServerFailed as error:
+        raise Failure(Exit.BROKEN, f"{error}.") from None
+    finally:
+        if in_main:
+            signal.signal(signal.SIGTERM, before)
