@@ -178,7 +178,8 @@ def test_a_crossing_that_only_one_end_sees_settles_too(rounds: int) -> None:
 
 def test_begun_at_once_with_both_first_messages_lost_it_still_settles() -> None:
     ada, bob = pair()
-    ada.seal(bob, b"lost"), bob.seal(ada, b"lost")
+    ada.seal(bob, b"lost")
+    bob.seal(ada, b"lost")
     to_bob, to_ada = ada.seal(bob, b"1"), bob.seal(ada, b"2")
     assert (bob.open(ada, to_bob), ada.open(bob, to_ada)) == (b"1", b"2")
     for _ in range(2):
