@@ -275,9 +275,9 @@ def test_one_tick_is_under_way_at_a_time() -> None:
 
 def test_a_checkpoint_is_taken_when_it_is_time_and_only_if_something_happened() -> None:
     rig = started()
-    rig.wait(3_000)
+    rig.wait(10_000)
     assert [checkpoint.upto for checkpoint in rig.saved] == [2]
-    rig.wait(5_000)
+    rig.wait(15_000)
     assert [checkpoint.upto for checkpoint in rig.saved] == [2]
     rig.say(PHONE, a_message())
     rig.wait(1)
@@ -296,25 +296,25 @@ def test_a_checkpoint_is_taken_at_once_when_asked() -> None:
 
 def test_the_log_is_trimmed_after_each_checkpoint_and_ages_when_nothing_happens() -> None:
     rig = started()
-    rig.wait(3_000)
-    assert rig.log.trims == [(2, START + 3_000)]
+    rig.wait(10_000)
+    assert rig.log.trims == [(2, START + 10_000)]
     rig.wait(TRIM_MS - 1)
     assert len(rig.log.trims) == 1
     rig.wait(1)
-    assert rig.log.trims[1:] == [(2, START + 3_000 + TRIM_MS)]
+    assert rig.log.trims[1:] == [(2, START + 10_000 + TRIM_MS)]
 
 
 def test_the_log_is_trimmed_no_further_than_what_is_saved() -> None:
     rig = started()
     rig.rows.holds_saves = True
-    rig.wait(3_000)
+    rig.wait(10_000)
     rig.wait(TRIM_MS)
     assert {upto for upto, _ in rig.log.trims} == {0}
 
 
 def test_while_space_is_tight_it_is_looked_for_more_often() -> None:
     rig = started()
-    rig.wait(3_000)
+    rig.wait(10_000)
     rig.log.tight = True
     rig.wait(TRIM_TIGHT_MS - 1)
     assert len(rig.log.trims) == 1

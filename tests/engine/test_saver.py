@@ -107,7 +107,7 @@ def test_the_operator_is_told_again_of_the_next_trouble() -> None:
 def test_what_failed_is_offered_again_unchanged_whatever_happens_meanwhile() -> None:
     rig = started()
     rig.rows.holds_saves = True
-    rig.wait(3_000)
+    rig.wait(10_000)
     rig.rows.answer_save(Failed("no"))
     for n in range(1, 4):
         rig.say(PHONE, a_message(n))
@@ -118,7 +118,7 @@ def test_what_failed_is_offered_again_unchanged_whatever_happens_meanwhile() -> 
     assert all(given is first for given in rig.rows.given)
     rig.rows.holds_saves = False
     rig.wait(1_600)
-    rig.wait(3_000)
+    rig.wait(10_000)
     assert [saved.upto for saved in rig.saved] == [2, 5]
     assert restarted(rig).everything() == rig.everything()
 
@@ -126,12 +126,12 @@ def test_what_failed_is_offered_again_unchanged_whatever_happens_meanwhile() -> 
 def test_a_save_that_was_stored_although_it_failed_does_no_harm() -> None:
     rig = started()
     rig.rows.holds_saves = True
-    rig.wait(3_000)
+    rig.wait(10_000)
     rig.rows.answer_save(Failed("unknown"), kept=True)
     rig.say(PHONE, a_message())
     rig.rows.holds_saves = False
     rig.wait(100)
-    rig.wait(3_000)
+    rig.wait(10_000)
     assert [saved.upto for saved in rig.saved] == [2, 3]
     assert restarted(rig).texts() == ["hello"]
 
@@ -170,8 +170,8 @@ def test_a_checkpoint_waits_until_all_it_told_others_is_durable_there() -> None:
 @pytest.mark.parametrize(
     ("limits", "now", "due"),
     [
-        (SaverLimits(), 2_999, False),
-        (SaverLimits(), 3_000, True),
+        (SaverLimits(), 9_999, False),
+        (SaverLimits(), 10_000, True),
         (SaverLimits(checkpoint_rows=7), 0, True),
         (SaverLimits(checkpoint_rows=8), 0, False),
     ],

@@ -25,8 +25,8 @@ class SaverLimits(Struct, frozen=True):
     """Changed rows that start a checkpoint: bounds how long encoding them keeps the loop."""
     checkpoint_notes: int = 60_000
     """Lines of the delivery log that do the same: bounds recovery."""
-    checkpoint_ms: int = 3_000
-    """The longest that a change stays unsaved when the disk keeps up: bounds recovery."""
+    checkpoint_ms: int = 10_000
+    """The longest that a change stays unsaved when the disk keeps up. The limits above bound what is to be replayed."""
     retry_ms: tuple[int, ...] = (100, 200, 400, 800, 1_600)
     """Waits after a failed save. After the last one the operator is told, and it goes on at that pace."""
     rows_in_memory: int = 500_000
