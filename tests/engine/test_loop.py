@@ -8,7 +8,7 @@ import pytest
 
 from nightmail.core.state import FOLD, State, encode_row
 from nightmail.core.step import FOLDS
-from nightmail.engine.loop import FORGET_MS, TRIM_MS, TRIM_TIGHT_MS, LoopLimits
+from nightmail.engine.loop import FORGET_MS, REPEAT_MS, TRIM_MS, TRIM_TIGHT_MS, LoopLimits
 from nightmail.engine.memory import MemoryLog
 from nightmail.engine.ports import Checkpoint, Overtaken, Saving, Stored
 from nightmail.engine.saver import SaverLimits
@@ -148,6 +148,24 @@ def test_a_failed_append_makes_its_batch_and_all_waiting_ones_unavailable() -> N
     rig.log.fail()
     assert rig.effects == [Answer(via, Unavailable()) for via in vias]
     assert (rig.log.held, rig.loop.idle, rig.texts()) == (None, True, [])
+
+
+def test_an_ack_that_wants_no_answer_is_written_down_again_the_newest_of_each_queue() -> None:
+    """Whoever says it believes that it was heard, and would say no more."""
+    rig = started()
+    for n in (1, 2, 3):
+        rig.say(PHONE, a_message(n, text=f"m{n}"))
+    rig.log.holds = True
+    for body in (Acked(NORMAL, 2), Acked(NORMAL, 1), ChangesAcked(0)):
+        rig.loop.submit(Record(TABLET, 0, body))
+    rig.loop.flush()
+    rig.log.fail()
+    rig.log.holds = False
+    rig.wait(REPEAT_MS - 1)
+    assert rig.texts() == ["m1", "m2", "m3"]
+    rig.wait(1)
+    assert rig.texts() == ["m3"]
+    assert len(rig.log.batches[-1][1]) == 2
 
 
 def test_what_failed_is_taken_once_when_it_is_tried_again() -> None:

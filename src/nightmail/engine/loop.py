@@ -31,6 +31,7 @@ from nightmail.model.notes import Note
 from nightmail.model.records import Acked, AnyBody, ChangesAcked, Record, Sent, Ticked, encode_record
 from nightmail.model.refusals import DiskFull, Overloaded, Unavailable
 from nightmail.model.rows import Need
+from nightmail.model.words import Lane
 
 from .folding import Durable, Folded, Folding
 from .forwarder import Forwarder
@@ -45,6 +46,8 @@ TRIM_MS = 60_000
 
 TRIM_TIGHT_MS = 1_000
 """How often space is looked for when it ran out."""
+REPEAT_MS = 1_000
+"""After a failed append, before acknowledgements are written down again: a broken disk is not to be hammered."""
 FORGET_MS = 3_600_000
 """How often old lines of the delivery log are dropped."""
 
@@ -109,6 +112,9 @@ class Loop:
         """Their bytes, one by one."""
         self._appending: Durable | None = None
         """On its way to the log; not durable before that says where it begins."""
+        self._unheard: dict[tuple[int, Lane | None], tuple[Record, int]] = {}
+        """Acknowledgements whose fate is unknown: the newest of each queue, and how far it reaches."""
+        self._failed_at = 0
         self._last_at = 0
         self._overloaded = False
         self._trimmed_at = 0
@@ -215,6 +221,8 @@ class Loop:
         if self._appending is None and self.caught_up and is_due(self.state, self._clock()):
             self._data.append(encode_record(TICK))
             self._records.append(TICK)
+        if self._unheard and now - self._failed_at >= REPEAT_MS:
+            self._repeat_acks()
         self.flush()
         self.save()
         if now - self._trimmed_at >= (TRIM_TIGHT_MS if self._log.tight else TRIM_MS):
@@ -274,12 +282,29 @@ class Loop:
             unknown = [*(batch.records or ()), *self._records]
             self._records.clear()
             self._data.clear()
+            self._keep_acks(unknown)
             self._on_effects([Answer(record.via, Unavailable()) for record in unknown if record.via])
             return
         batch.first = first
         self._folding.take(batch)
         self.flush()
         self._folding.run()
+
+    def _keep_acks(self, unknown: Sequence[Record]) -> None:
+        """An acknowledgement without an address is said once: whoever said it believes that it was heard."""
+        self._failed_at = self._pace()
+        for record in unknown:
+            body = record.body
+            if not record.via and isinstance(body, FREEING):
+                queue = (record.by, body.lane if isinstance(body, Acked) else None)
+                before = self._unheard.get(queue)
+                if before is None or before[1] < body.upto:
+                    self._unheard[queue] = record, body.upto
+
+    def _repeat_acks(self) -> None:
+        unheard, self._unheard = self._unheard, {}
+        for record, _ in unheard.values():
+            self.submit(record)
 
     @property
     def next_offset(self) -> int:
