@@ -86,7 +86,7 @@ def test_bytes_of_no_known_form_are_refused() -> None:
     good = pack(Note(NONCE, ID, HELLO))
     with pytest.raises(UnknownVersion):
         unpack(b"\x02" + good[1:])
-    for wrong in (b"", pad(b"short"), good + b"\0", good[:-1], pad(good[:26] + b"\xff" + good[27:].rstrip(b"\0")[:-1])):
+    for wrong in (b"", pad(b"short"), good + b"\1", pad(good[:26] + b"\xff" + good[27:].rstrip(b"\0")[:-1])):
         with pytest.raises(Malformed):
             unpack(wrong)
     flagged = bytes((1, 0x80)) + good[2:]

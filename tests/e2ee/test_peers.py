@@ -176,6 +176,16 @@ def test_a_crossing_that_only_one_end_sees_settles_too(rounds: int) -> None:
     assert same_session(ada, bob)
 
 
+def test_a_session_begun_on_purpose_wins_whatever_the_clocks_say() -> None:
+    ada, bob = acquainted()
+    ada.now -= 10**9
+    ada.begin(bob)
+    assert bob.open(ada, ada.seal(bob, b"anew")) == b"anew"
+    ada.open(bob, bob.seal(ada, b"followed"))
+    assert same_session(ada, bob)
+    assert ada.peers[bob.device].sessions[0].made > bob.now
+
+
 def test_begun_at_once_with_both_first_messages_lost_it_still_settles() -> None:
     ada, bob = pair()
     ada.seal(bob, b"lost")
@@ -197,7 +207,7 @@ def test_a_session_begun_anew_is_followed_and_what_was_under_way_still_opens() -
     assert bob.open(ada, old) == b"old"
     assert ada.open(bob, under_way) == b"under way"
     # What came late in the old session must not draw Ada back into it: she left it for a reason.
-    assert not ada.peers[bob.device].sessions[0].retired
+    assert not ada.peers[bob.device].sessions[0].heard
     bob.open(ada, ada.seal(bob, b"1"))
     ada.open(bob, bob.seal(ada, b"2"))
     assert same_session(ada, bob)

@@ -34,7 +34,7 @@ def test_no_key_is_shown_by_any_value_that_holds_one() -> None:
     bob.keys, bob.peers[ada.device] = opened.keys, opened.peer
     out = io.StringIO()
     console = Console(file=out, width=10_000)
-    agreed, _ = pqxdh.initiate(ada.keys, bob.bundle(), ada.chance)
+    agreed, _ = pqxdh.initiate(ada.keys, bob.bundle(), ada.chance, ada.now)
     found = keys.find(bob.keys, bob.keys.signed[0].id, 0, bob.keys.last_resort[0].id, b"")
     session = bob.peers[ada.device].sessions[0]
     values = [

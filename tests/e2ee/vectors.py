@@ -192,7 +192,7 @@ def make_set_up(one_time: int, recorded: dict[str, dict[str, str]]) -> Made:
     ada, bob = End("ada", recorded, 0), End("bob", recorded, one_time)
     drawn = len(ada.chance.drawn)
     bundle = bundles.decode_bundle(bob.bundle())
-    agreed, block = pqxdh.initiate(ada.keys, bundle, ada.chance)
+    agreed, block = pqxdh.initiate(ada.keys, bundle, ada.chance, NOW)
     secrets = keys.find(bob.keys, block.signed_id, block.one_time_id, block.kem_id, block.ephemeral)
     assert pqxdh.respond(bob.keys, ada.keys.address, ada.keys.identity.public, block, secrets) == agreed
     own = ada.chance.draw(32)
@@ -202,6 +202,7 @@ def make_set_up(one_time: int, recorded: dict[str, dict[str, str]]) -> Made:
         "responder": bob.told(),
         "bundle": bob.bundle().hex(),
         "ephemeral_private": ada.chance.drawn[drawn].hex(),
+        "made": str(NOW),
         "block": block.encode().hex(),
         "transcript": agreed.transcript.hex(),
         "secret": agreed.secret.hex(),

@@ -3,7 +3,7 @@
 Spec:    Double Ratchet §3.3 (HEADER: the ratchet key, PN and N); PQXDH §3.3 (the initial message).
 
     version u8 ‖ type u8 ‖ ratchet key 32 ‖ PN u32 ‖ N u32                                      42 bytes
-    type 2, further: length u16 ‖ signed prekey u32 ‖ one-time prekey u32 (0: none) ‖ KEM prekey u32
+    type 2, further: length u16 ‖ signed prekey u32 ‖ one-time prekey u32 (0: none) ‖ KEM prekey u32 ‖ made u64
                      ‖ identity 64 ‖ ephemeral key 32 ‖ KEM ciphertext 1568
 """
 
@@ -22,7 +22,7 @@ FIRST = 2
 """Begins a session, or belongs to one that the other side may not know yet."""
 _HEADER = struct.Struct(">BB32sII")
 _LENGTH = struct.Struct(">H")
-_BLOCK = struct.Struct(f">III{IDENTITY_BYTES}s32s{CIPHERTEXT_BYTES}s")
+_BLOCK = struct.Struct(f">IIIQ{IDENTITY_BYTES}s32s{CIPHERTEXT_BYTES}s")
 HEADER_BYTES = _HEADER.size
 BLOCK_BYTES = _BLOCK.size
 CIPHERTEXT_BYTES_MIN = 16 + 32
@@ -40,14 +40,17 @@ class Block(NamedTuple):
     signed_id: int
     one_time_id: int
     kem_id: int
+    made: int
+    """When the session was begun, in milliseconds, and later than all that its initiator knew: the latest is used."""
     identity: Identity
     ephemeral: bytes
     kem_ciphertext: bytes
 
     def encode(self) -> bytes:
         return _BLOCK.pack(
-            self.signed_id, self.one_time_id, self.kem_id, self.identity.encode(), self.ephemeral, self.kem_ciphertext
-        )
+            self.signed_id, self.one_time_id, self.kem_id, self.made,
+            self.identity.encode(), self.ephemeral, self.kem_ciphertext,
+        )  # fmt: skip
 
 
 class Message(NamedTuple):
@@ -80,8 +83,8 @@ def decode_message(data: bytes) -> Message:
     end = HEADER_BYTES + _LENGTH.size + BLOCK_BYTES
     if _LENGTH.unpack_from(data, HEADER_BYTES) != (BLOCK_BYTES,) or len(data) < end + CIPHERTEXT_BYTES_MIN:
         raise Malformed("sealed message", "its first part has another length")
-    signed_id, one_time_id, kem_id, identity, ephemeral, ciphertext = _BLOCK.unpack_from(
+    signed_id, one_time_id, kem_id, made, identity, ephemeral, ciphertext = _BLOCK.unpack_from(
         data, HEADER_BYTES + _LENGTH.size
     )
-    block = Block(signed_id, one_time_id, kem_id, Identity.decode(identity), ephemeral, ciphertext)
+    block = Block(signed_id, one_time_id, kem_id, made, Identity.decode(identity), ephemeral, ciphertext)
     return Message(header, block, data[:end], data[end:])

@@ -1,14 +1,14 @@
 """Another device, and the sessions with it.
 
 Spec:    PQXDH §4.2 (replay), §4.10; the Sesame algorithm §3 (an active session, inactive ones that still open).
-         Beyond the spec: two sessions begun at once are settled by their ids, so that both ends seal in the same.
-Knows:   which session to seal in: the one the other side last spoke in, unless it was retired.
+         Beyond the spec: which session is active follows from the sessions alone, so both ends choose the same.
+Knows:   which session to seal in: the one begun last; of two begun at the same moment, the one with the smaller id.
 Never:   believes an identity but the one it was made with. That one comes from a verified device list.
 
-Why "last spoken in": whatever the other side seals in, it can surely open. Why not only that: two sessions begun at
-once would swap for ever. The end that finds its own unanswered session crossed by another's marks the two as rivals;
-once the other side has spoken in both, both ends hold both, and the smaller id wins. At least one end sees the
-crossing, and the other follows it.
+Why this is enough: when a session is begun it gets a time later than that of every session its initiator knows. So one
+that is begun on purpose, to replace what does not work, wins at both ends; and of two that cross, both ends choose the
+same as soon as each has heard the other. What is sealed in either can be opened meanwhile: a session is told in front
+of every message until it was answered. Nothing depends on the order in which messages arrive.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ class Peer(Quiet, frozen=True):
     identity: Identity
     sessions: tuple[Session, ...] = ()
     """The one to seal in comes first."""
+    begun: int = 0
+    """When we last began one, by our own clock."""
 
     @classmethod
     def of(cls, address: Address, identity: Identity) -> Peer:
@@ -52,7 +54,7 @@ class Peer(Quiet, frozen=True):
     @property
     def ready(self) -> bool:
         """Whether something can be sealed without a bundle."""
-        return bool(self.sessions) and not self.sessions[0].retired
+        return bool(self.sessions)
 
 
 class Opened(NamedTuple):
@@ -69,18 +71,18 @@ class Opened(NamedTuple):
 
 
 def begin(keys: DeviceKeys, peer: Peer, bundle: Bundle, chance: Chance, now: int) -> Peer:
-    """Begin a session, also anew: what went before is only opened from then on."""
+    """Begin a session, also anew: what went before is only opened from then on, at both ends."""
     if bundle.address != peer.address:
         raise WrongDevice(peer.device, bundle.address.device)
     if not bundle.identity.is_same(peer.identity):
         raise IdentityChanged(peer.device)
-    fresh = session.begin(keys, bundle, chance, now)
-    return replace(peer, sessions=(fresh, *map(_retired, peer.sessions))[:SESSIONS_MAX])
+    made = max([now, *(known.made + 1 for known in peer.sessions)])
+    return Peer(peer.address, peer.identity, _with(peer, session.begin(keys, bundle, chance, made)), now)
 
 
 def may_restart(peer: Peer, now: int) -> bool:
     """At most one session an hour is begun with a device, whatever its messages look like: no loops."""
-    return all(not known.begun or not 0 <= now - known.made < RESTART_MS for known in peer.sessions)
+    return not peer.begun or not 0 <= now - peer.begun < RESTART_MS
 
 
 def seal(peer: Peer, plaintext: bytes) -> tuple[Peer, bytes]:
@@ -89,7 +91,7 @@ def seal(peer: Peer, plaintext: bytes) -> tuple[Peer, bytes]:
         raise NoSession(peer.device)
     first, *others = peer.sessions
     first, sealed = session.seal(first, plaintext)
-    return Peer(peer.address, peer.identity, (first, *others)), sealed
+    return Peer(peer.address, peer.identity, (first, *others), peer.begun), sealed
 
 
 def open_sealed(keys: DeviceKeys, peer: Peer, sealed: bytes, chance: Chance, now: int) -> Opened:
@@ -98,13 +100,13 @@ def open_sealed(keys: DeviceKeys, peer: Peer, sealed: bytes, chance: Chance, now
     block = message.block
     if block is None:
         after, plaintext = _open_known(peer, message, chance, now)
-        return Opened(keys, after, plaintext, spent_prekey=False)
+        return Opened(keys, after, plaintext, False)
     if not block.identity.is_same(peer.identity):
         raise IdentityChanged(peer.device)
     for index, known in enumerate(peer.sessions):
         if known.ephemeral == block.ephemeral and not known.begun:
             after, plaintext = session.open_message(known, message, chance, now)
-            return Opened(keys, _spoke(peer, index, after), plaintext, spent_prekey=False)
+            return Opened(keys, _advanced(peer, index, after), plaintext, spent_prekey=False)
     return _open_first(keys, peer, message, block, chance, now)
 
 
@@ -118,13 +120,11 @@ def forget(peer: Peer, now: int) -> Peer:
 def _open_first(
     keys: DeviceKeys, peer: Peer, message: Message, block: Block, chance: Chance, now: int
 ) -> Opened:  # fmt: skip
-    fresh = session.answer(keys, peer.address, peer.identity, block, now)
+    fresh = session.answer(keys, peer.address, peer.identity, block)
     fresh, plaintext = session.open_message(fresh, message, chance, now)
-    if peer.sessions and peer.sessions[0].begun and not peer.sessions[0].heard:
-        fresh = replace(fresh, rival=peer.sessions[0].id)
     return Opened(
         spend(keys, block.one_time_id, block.kem_id, block.ephemeral),
-        replace(peer, sessions=(fresh, *peer.sessions)[:SESSIONS_MAX]),
+        replace(peer, sessions=_with(peer, fresh)),
         plaintext,
         spent_prekey=True,
     )
@@ -134,11 +134,16 @@ def _open_known(peer: Peer, message: Message, chance: Chance, now: int) -> tuple
     if not peer.sessions:
         raise NoSession(peer.device)
     key = message.header.key
+    first = peer.sessions[0]
+    if first.ratchet.remote == key:
+        # Nearly always so.
+        after, plaintext = session.open_message(first, message, chance, now)
+        return _advanced(peer, 0, after), plaintext
     for index, known in enumerate(peer.sessions):
         if known.ratchet.knows(key):
             # Nobody else can have this key, so what this session says is the answer.
             after, plaintext = session.open_message(known, message, chance, now)
-            return _spoke(peer, index, after), plaintext
+            return _advanced(peer, index, after), plaintext
     failure: Unreadable = Undecipherable()
     for index, known in enumerate(peer.sessions):
         try:
@@ -148,25 +153,18 @@ def _open_known(peer: Peer, message: Message, chance: Chance, now: int) -> tuple
         except Unreadable as error:
             failure = error
         else:
-            return _spoke(peer, index, after), plaintext
+            return _advanced(peer, index, after), plaintext
     raise failure
 
 
-def _spoke(peer: Peer, index: int, known: Session) -> Peer:
-    """The other side spoke in a session: seal in it from now on, unless it was retired or lost to its rival."""
-    if not index:
-        return Peer(peer.address, peer.identity, (known, *peer.sessions[1:]))
-    first = peer.sessions[0]
-    others = [other for at, other in enumerate(peer.sessions) if at not in (0, index)]
-    if known.retired:
-        order = [first, known, *others]
-    elif known.id == first.rival or first.id == known.rival:
-        winner, loser = sorted((first, known), key=lambda one: one.id)
-        order = [winner, _retired(loser), *others]
-    else:
-        order = [known, first, *others]
-    return replace(peer, sessions=tuple(order))
+def _advanced(peer: Peer, index: int, known: Session) -> Peer:
+    sessions = peer.sessions
+    if len(sessions) == 1:
+        return Peer(peer.address, peer.identity, (known,), peer.begun)
+    return Peer(peer.address, peer.identity, (*sessions[:index], known, *sessions[index + 1 :]), peer.begun)
 
 
-def _retired(known: Session) -> Session:
-    return replace(known, retired=True)
+def _with(peer: Peer, fresh: Session) -> tuple[Session, ...]:
+    """The sessions in order of preference. A new one always stays, whatever its initiator's clock says."""
+    kept = peer.sessions if len(peer.sessions) < SESSIONS_MAX else peer.sessions[:-1]
+    return tuple(sorted((*kept, fresh), key=lambda one: (-one.made, one.id)))

@@ -24,7 +24,7 @@ from .keys import DeviceKeys, Secrets
 from .labels import Label
 
 PROTOCOL = 1
-_IDS = struct.Struct(">III")
+_IDS = struct.Struct(">IIIQ")
 _NO_KEY = bytes(KEY_BYTES)
 _F = b"\xff" * KEY_BYTES
 _ZERO_SALT = bytes(32)
@@ -47,7 +47,7 @@ class Parties(NamedTuple):
     responder_identity: Identity
 
 
-def initiate(keys: DeviceKeys, bundle: Bundle, chance: Chance) -> tuple[Agreed, Block]:
+def initiate(keys: DeviceKeys, bundle: Bundle, chance: Chance, made: int) -> tuple[Agreed, Block]:
     """The secret, and what the other side needs to find it too."""
     ephemeral = chance.draw(KEY_BYTES)
     encapsulated = chance.encapsulate(bundle.kem.key)
@@ -56,6 +56,7 @@ def initiate(keys: DeviceKeys, bundle: Bundle, chance: Chance) -> tuple[Agreed, 
         bundle.signed.id,
         one_time.id if one_time else 0,
         bundle.kem.id,
+        made,
         keys.identity.public,
         agreement_public(ephemeral),
         encapsulated.ciphertext,
@@ -102,7 +103,7 @@ def transcript_of(parties: Parties, block: Block, signed: bytes, one_time: bytes
         + parties.initiator_identity.encode()
         + parties.responder.encode()
         + parties.responder_identity.encode()
-        + _IDS.pack(block.signed_id, block.one_time_id, block.kem_id)
+        + _IDS.pack(block.signed_id, block.one_time_id, block.kem_id, block.made)
         + signed
         + one_time
         + hashlib.sha256(kem_public).digest()

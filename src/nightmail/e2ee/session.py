@@ -35,25 +35,24 @@ class Session(Quiet, frozen=True):
     heard: bool
     """The other side has spoken in it, so it surely has it."""
     made: int
+    """As its initiator says: `peers.py` seals in the latest."""
     ratchet: Ratchet
-    rival: bytes = b""
-    """The id of a session that was begun at the same time by the other end."""
-    retired: bool = False
-    """Open what still comes, but never again seal in it."""
 
 
-def begin(keys: DeviceKeys, bundle: Bundle, chance: Chance, now: int) -> Session:
-    agreed, block = pqxdh.initiate(keys, bundle, chance)
+def begin(keys: DeviceKeys, bundle: Bundle, chance: Chance, made: int) -> Session:
+    agreed, block = pqxdh.initiate(keys, bundle, chance, made)
     state = ratchet.initiate(agreed.secret, bundle.signed.key, chance.draw(KEY_BYTES))
-    return Session(agreed.transcript, block.ephemeral, block.encode(), begun=True, heard=False, made=now, ratchet=state)
+    return Session(
+        agreed.transcript, block.ephemeral, block.encode(), begun=True, heard=False, made=made, ratchet=state
+    )
 
 
-def answer(keys: DeviceKeys, sender: Address, identity: Identity, block: Block, now: int) -> Session:
+def answer(keys: DeviceKeys, sender: Address, identity: Identity, block: Block) -> Session:
     """The session that a first message begins. Nothing is used up until that message has opened."""
     secrets = find(keys, block.signed_id, block.one_time_id, block.kem_id, block.ephemeral)
     agreed = pqxdh.respond(keys, sender, identity, block, secrets)
     state = ratchet.respond(agreed.secret, secrets.signed)
-    return Session(agreed.transcript, block.ephemeral, b"", begun=False, heard=True, made=now, ratchet=state)
+    return Session(agreed.transcript, block.ephemeral, b"", begun=False, heard=True, made=block.made, ratchet=state)
 
 
 def seal(session: Session, plaintext: bytes) -> tuple[Session, bytes]:
@@ -74,4 +73,4 @@ def open_message(session: Session, message: Message, chance: Chance, now: int) -
 
 def _with(session: Session, after: Ratchet) -> Session:
     s = session
-    return Session(s.id, s.ephemeral, s.block, s.begun, s.heard, s.made, after, s.rival, s.retired)
+    return Session(s.id, s.ephemeral, s.block, s.begun, s.heard, s.made, after)
