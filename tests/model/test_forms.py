@@ -258,3 +258,18 @@ def test_an_account_that_passes_can_be_saved(account: int) -> None:
         world.do(0, body)
         for _, _, row in world.node(0).state.changed_rows():
             encode_row(row)
+
+
+EDGES = st.sampled_from((-(2**63), -1, 0, 1, 2, 255, 256, 257, ACCOUNT_MAX, ACCOUNT_MAX + 1, NUMBER_MAX, NUMBER_MAX + 1,
+                         DEVICE_MAX, DEVICE_MAX + 1, 2**63 - 1))  # fmt: skip
+
+
+@given(st.data())
+def test_a_message_to_one_device_is_judged_as_the_same_message_with_a_copy_is(data: st.DataObject) -> None:
+    """The usual message is asked in one breath; a copy makes it an unusual one, asked word for word."""
+    names = ("to", "n", "floor", "seen", "life_ms", "list_version")
+    wild = {name: data.draw(EDGES) for name in names if data.draw(st.booleans())}
+    envelope = Envelope(data.draw(EDGES), data.draw(EDGES), b"sealed") if data.draw(st.booleans()) else ENVELOPE
+    tag = data.draw(st.sampled_from((bytes(16), b"", bytes(17))))
+    plain = but(SENT, **wild, tag=tag, envelopes=(envelope,))
+    assert Form().check(PHONE, plain) == Form().check(PHONE, but(plain, own_envelopes=(Envelope(PHONE + 1, 1, b""),)))

@@ -31,7 +31,8 @@ from .refusals import Malformed
 
 ACCOUNT_MAX = (1 << ACCOUNT_BITS) - 1
 DEVICE_MAX = (1 << ACCOUNT_BITS + DEVICE_BITS) - 1
-NUMBER_MAX = (1 << 53) - 1
+NUMBER_BITS = 53
+NUMBER_MAX = (1 << NUMBER_BITS) - 1
 """Numbers, sequences and stamps: what every language can count to."""
 TAG_BYTES = 16
 TOKEN_BYTES = 32
@@ -70,38 +71,37 @@ class Form:
 
     def check(self, by: int, body: AnyBody) -> Malformed | None:
         """What is wrong with something that device `by` says; None if nothing is."""
+        if type(body) is Sent and self._is_plain(by, body):
+            return None
         check = self._checks.get(type(body))
         complaint = check(by, body) if check else "only the server says such a thing"
         return Malformed(complaint) if complaint else None
 
     # --- sending --------------------------------------------------------------------------------
 
-    def _sent(self, by: int, sent: Sent) -> Complaint:
-        return None if self._is_plain(by, sent) else self._complaint(by, sent)
-
     def _is_plain(self, by: int, sent: Sent) -> bool:
-        """The usual message, to a single device: everything `_complaint` asks, in one breath."""
+        """The usual message, to a single device: everything `_sent` asks, in one breath."""
         if len(sent.envelopes) != 1 or sent.own_envelopes:
             return False
         (envelope,) = sent.envelopes
+        to, n, floor, device, ident = sent.to, sent.n, sent.floor, envelope.device, sent.id
         return (
-            0 < sent.to <= ACCOUNT_MAX
-            and 0 < sent.floor <= sent.n < sent.floor + self._fold.ring_acks
-            and sent.n <= NUMBER_MAX
-            and 0 <= sent.seen <= NUMBER_MAX
+            # Shifted away: nothing is left of numbers in their bounds, and something of a negative one.
+            not (n | floor | sent.seen | sent.list_version | envelope.registration) >> NUMBER_BITS
+            and not (to | device >> DEVICE_BITS) >> ACCOUNT_BITS
+            and to > 0
+            and device > 0
+            and 0 < floor <= n < floor + self._fold.ring_acks
             and 0 <= sent.life_ms <= self._form.lifetime_ms
-            and 0 <= sent.list_version <= NUMBER_MAX
             and len(sent.tag) == TAG_BYTES
             and sent.of is None
             and len(envelope.ciphertext) <= self._form.body_bytes
-            and 0 < envelope.device <= DEVICE_MAX
-            and 0 <= envelope.registration <= NUMBER_MAX
-            and len(sent.id) <= MESSAGE_ID_CHARS
-            and sent.id.startswith(f"{by:x}:")
-            and MESSAGE_ID.match(sent.id) is not None
+            and len(ident) <= MESSAGE_ID_CHARS
+            and ident.startswith(f"{by:x}:")
+            and MESSAGE_ID.match(ident) is not None
         )
 
-    def _complaint(self, by: int, sent: Sent) -> Complaint:
+    def _sent(self, by: int, sent: Sent) -> Complaint:
         return (
             self._numbered(by, sent)
             or _out_of(sent.seen, 0, NUMBER_MAX, "seen")
