@@ -14,7 +14,7 @@ from nightmail.e2ee.errors import (
     UnknownVersion,
     WrongDevice,
 )
-from nightmail.e2ee.header import HEADER_BYTES
+from nightmail.e2ee.header import HEADER_BYTES, MADE_MAX
 from nightmail.e2ee.peers import RESTART_MS, SESSIONS_MAX
 
 from .people import NOW, Device, acquainted, pair
@@ -184,6 +184,21 @@ def test_a_session_begun_on_purpose_wins_whatever_the_clocks_say() -> None:
     ada.open(bob, bob.seal(ada, b"followed"))
     assert same_session(ada, bob)
     assert ada.peers[bob.device].sessions[0].made > bob.now
+
+
+def test_a_session_begun_at_the_end_of_time_does_no_harm_beyond_itself() -> None:
+    ada, bob = acquainted()
+    ada.now = MADE_MAX
+    ada.begin(bob)
+    assert bob.open(ada, ada.seal(bob, b"from the end")) == b"from the end"
+    bob.begin(ada)
+    assert ada.open(bob, bob.seal(ada, b"and back")) == b"and back"
+    assert bob.open(ada, ada.seal(bob, b"and on")) == b"and on"
+    assert same_session(ada, bob)
+    ada.now = MADE_MAX + 1
+    ada.peers.clear()
+    ada.begin(bob)
+    assert bob.open(ada, ada.seal(bob, b"still here")) == b"still here"
 
 
 def test_begun_at_once_with_both_first_messages_lost_it_still_settles() -> None:

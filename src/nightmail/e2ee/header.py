@@ -26,6 +26,8 @@ _BLOCK = struct.Struct(f">IIIQ{IDENTITY_BYTES}s32s{CIPHERTEXT_BYTES}s")
 HEADER_BYTES = _HEADER.size
 BLOCK_BYTES = _BLOCK.size
 CIPHERTEXT_BYTES_MIN = 16 + 32
+MADE_MAX = (1 << 53) - 1
+"""What every language can count to. A liar at the end of time shares its last moment with whoever begins next."""
 
 
 class Header(NamedTuple):
@@ -86,5 +88,7 @@ def decode_message(data: bytes) -> Message:
     signed_id, one_time_id, kem_id, made, identity, ephemeral, ciphertext = _BLOCK.unpack_from(
         data, HEADER_BYTES + _LENGTH.size
     )
+    if made > MADE_MAX:
+        raise Malformed("sealed message", "its session was begun after the end of time")
     block = Block(signed_id, one_time_id, kem_id, made, Identity.decode(identity), ephemeral, ciphertext)
     return Message(header, block, data[:end], data[end:])

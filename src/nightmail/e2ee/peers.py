@@ -21,7 +21,7 @@ from . import ratchet, session
 from .bundles import Bundle
 from .chance import Chance
 from .errors import IdentityChanged, NoSession, Undecipherable, Unreadable, WeakKey, WrongDevice
-from .header import Block, Message, decode_message
+from .header import MADE_MAX, Block, Message, decode_message
 from .identity import Address, Identity
 from .keys import DeviceKeys, spend
 from .quiet import Quiet
@@ -76,7 +76,7 @@ def begin(keys: DeviceKeys, peer: Peer, bundle: Bundle, chance: Chance, now: int
         raise WrongDevice(peer.device, bundle.address.device)
     if not bundle.identity.is_same(peer.identity):
         raise IdentityChanged(peer.device)
-    made = max([now, *(known.made + 1 for known in peer.sessions)])
+    made = min(max([now, *(known.made + 1 for known in peer.sessions)]), MADE_MAX)
     return Peer(peer.address, peer.identity, _with(peer, session.begin(keys, bundle, chance, made)), now)
 
 
