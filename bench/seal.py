@@ -100,6 +100,7 @@ def a_round(talk: Talk, fresh: DeviceKeys, first: bytes, messages: int) -> dict[
     assert len(content) == CONTENT_BYTES
     note = Note(SYSTEM.draw(NONCE_BYTES), f"{talk.ada.address.device:x}:1706745600000:00042:x9k2", content)
     packed = pack(note)
+    talk.hear(talk.say(packed))  # the ratchet turns here: what follows is one direction
     sealed: list[bytes] = []
     taken = {"calibration": per_call(3, fixed_work)}
     taken["seal"] = per_call(messages, lambda: sealed.append(talk.say(pack(note))))
