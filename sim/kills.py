@@ -43,9 +43,9 @@ from nightmail.testing import RunningServer, running_server
 from nightmail.verify.cast import Actor
 from nightmail.verify.plan import Plan
 from nightmail.verify.run import Result, Run
-from nightmail.verify.tap import Tap
+from nightmail.verify.tap import Line, Tap
 
-KINDS = ("random", "after an ack", "in a checkpoint")
+KINDS = ("after an ack", "in a checkpoint", "random")
 SETTINGS = {"data.checkpoint_ms": 250, "data.wal_pages": 64}
 """Checkpoints often, and the WAL begins anew often: more instants at which something is half done."""
 EAGER = ClientLimits(backoff_ms_min=50, backoff_ms_max=200, retry_ms_min=200, retry_ms_max=1_000)
@@ -65,8 +65,23 @@ class Trigger(Tap):
         super().__init__(name)
         self._campaign = campaign
 
+    def line(self) -> Line:
+        return TimedLine(self, self._campaign)
+
     def accepted(self) -> None:
         self._campaign.on_ack()
+
+
+class TimedLine(Line):
+    """Notes when a frame came, so that it can be said how soon after it the kill was."""
+
+    def __init__(self, tap: Tap, campaign: Kills) -> None:
+        super().__init__(tap)
+        self._campaign = campaign
+
+    def down(self, payload: bytes) -> None:
+        self._campaign.came_ns = time.perf_counter_ns()
+        super().down(payload)
 
 
 class Kills(Run):
@@ -82,6 +97,10 @@ class Kills(Run):
         self.kinds: Counter[str] = Counter()
         self.inside = 0
         """Kills after which the WAL ended in the middle of a transaction."""
+        self.came_ns = 0
+        """When the newest frame was read from the server."""
+        self.delays_us: list[int] = []
+        """From reading an ack to the kill. Above 1,000 only where the machine gave this process no turn."""
 
     def tap(self, name: str) -> Tap:
         return Trigger(name, self)
@@ -142,6 +161,7 @@ class Kills(Run):
             if not self._acks_until:
                 self._acks_until = None
                 self._kill()
+                self.delays_us.append((time.perf_counter_ns() - self.came_ns) // 1_000)
                 self._killed.set()
 
     def _kill(self) -> None:
@@ -207,6 +227,7 @@ def summary(run: Kills, result: Result, seconds: float) -> dict[str, object]:
     verdict = {name: value for name, value in structs.asdict(result.verdict).items() if name != "notes"}
     return {
         "campaign": "kills", "kills": run.progress.kills, "after_ack": run.kinds["after an ack"],
+        "within_1_ms": sum(delay < 1_000 for delay in run.delays_us),
         "in_checkpoint": run.kinds["in a checkpoint"], "inside_transaction": run.inside, "seed": run.plan.seed,
         **verdict, "unexplained": result.unexplained, "redelivered": result.redelivered,
         "repeated_sends": result.repeated_sends, "seconds": round(seconds, 1),
