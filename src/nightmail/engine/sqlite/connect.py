@@ -118,8 +118,8 @@ def transaction(db: apsw.Connection) -> Generator[None]:
 def restart_wal(db: apsw.Connection) -> None:
     """Move everything into the database file, and let the write-ahead log begin anew in the space it has.
 
-    Cheaper than cutting it: space that a file already has need not be found, cleared and noted down
-    again. What the log held stays readable in it until it is written over, or cut.
+    For a log that is full, not for one that is old: what it held stays readable in it until it is
+    written over, or cut.
     """
     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
 

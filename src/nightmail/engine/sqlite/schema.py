@@ -42,7 +42,7 @@ INSERT INTO meta VALUES ('pointer', 0);
 """
 
 # A row that grows past a few hundred bytes fills the inner pages of a WITHOUT ROWID tree, too: with
-# six rows to a page it takes seven pages to find one. Whoever changes with every message has a tree
+# six rows to a page it takes six pages to find one of 400,000. Whoever changes with every message has a tree
 # whose inner pages hold numbers only. Kinds are apart from each other, because the few bytes that
 # change often then lie close together, and a checkpoint writes few pages for many of them.
 _TREES_OF_THEIR_OWN = """
