@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,9 +15,15 @@ def test_what_is_deflated_comes_back(data: bytes) -> None:
     assert inflate(deflate(data), len(data)) == data
 
 
-def test_what_would_be_too_long_is_refused() -> None:
-    with pytest.raises(Malformed):
-        inflate(deflate(bytes(1_001)), 1_000)
+def test_what_would_be_too_long_is_refused_before_it_is_unpacked() -> None:
+    bomb = deflate(bytes(50_000_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(Malformed):
+            inflate(bomb, 1_000)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("wrong", [b"", b"\xff\xff", deflate(b"hello")[:-1], deflate(b"hello") + b"x"])

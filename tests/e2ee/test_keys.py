@@ -84,6 +84,10 @@ def test_a_replaced_key_opens_what_is_still_under_way_and_is_then_let_go() -> No
     assert bob.open(ada, first) == b"slow"
 
 
+def test_private_halves_outlive_an_outbox_and_a_mailbox() -> None:
+    assert keys.KEPT_MS > (29 + 30) * DAY
+
+
 def test_a_one_time_key_is_kept_until_nobody_can_have_it_any_more() -> None:
     made = fresh()
     oldest = min(made.one_time)
