@@ -9,7 +9,7 @@ from msgspec import structs
 from .figures import Figures
 from .machine import connections_max
 from .orders import Order, Seen
-from .server import ADMIT_ALL, Server
+from .server import Server
 from .stage import Stage
 
 WRITERS = 50
@@ -68,7 +68,7 @@ def _us(seen: Seen) -> float:
 def idle(at: Stage) -> Iterator[Figures]:
     """Connected, known, and silent but for a heartbeat: what it costs to be there."""
     settings, count = at.settings, at.connections()
-    with at.server(count, ADMIT_ALL) as server:
+    with at.server(count) as server:
         # A few come and go first: what the first connection ever costs is not what one more costs.
         with at.load(_hold(server, min(10, count))):
             pass
@@ -103,7 +103,7 @@ def storm(at: Stage) -> Iterator[Figures]:
     live = 2 * settings.pairs
     writers = min(WRITERS, settings.pairs)
     count = at.connections(live + writers)
-    with at.server(count + live + writers) as server:
+    with at.server(count + live + writers, {}) as server:
         crowd = Order(
             job="fill", port=server.port, server=server.pid, count=count, each=settings.storm_each, writers=writers,
             writer=count, window=FILL_WINDOW,

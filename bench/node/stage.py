@@ -13,7 +13,7 @@ from . import people
 from .figures import Figures, from_seen
 from .machine import Calibration, connections_max
 from .orders import Order, Seen
-from .server import Server
+from .server import ADMIT_ALL, Server
 from .workers import Load, split
 
 
@@ -69,7 +69,7 @@ class Stage:
         return self._folder / f"data-{self._folders}"
 
     @contextmanager
-    def server(self, persons: int, settings: Mapping[str, str] | None = None) -> Generator[Server]:
+    def server(self, persons: int, settings: Mapping[str, str] = ADMIT_ALL) -> Generator[Server]:
         """With persons 0, 1, … on it: over HTTP if they are few, else through the engine beforehand."""
         folder = self.new_folder()
         if persons > people.BY_HTTP_MAX:
