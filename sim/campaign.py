@@ -18,24 +18,36 @@ from collections import Counter
 from .plan import FAULTS, HABITS, Plan, run, shrink
 from .world import Broken
 
-SECONDS = {"node": 20, "cluster": 8}
+SECONDS = {"node": 30, "cluster": 8}
 """Of simulated time: a cluster has more going on in each."""
 STORY_LINES = 60
 SHRINK_TRIES = 120
 
+LIES = tuple(
+    f"a lie was answered {said}"
+    for said in ("AckAboveHead", "IdReused", "Malformed", "NotAllowed", "OutOfOrder", "StaleDevices")
+)
 MUST_HAPPEN = {
     "node": (
         "answered again", "out_of_order", "stale device list", "voided", "void came too late", "duplicate send",
         "failed: mailbox_full", "failed: expired", "failed: device_removed", "failed: undecryptable",
-        "failed: stale_devices", "mailbox full for all", "re-sealed", "gap served", "ack lost", "blocked",
+        "failed: stale_devices", "mailbox full for all", "re-sealed", "gap served", "blocked", "redelivered",
         "redelivered and dropped", "two connections of one device", "client crashed before its commit",
+        "client crashed between commit and ack", "client's commit failed", "app hung", "half-open connection",
+        "displaced", "suspected", "suspect then restored", "repeat at t1", "repeat at t2", "credit window closed",
+        "drain paced", "admission refused", "refused while stopping", "goodbye draining", "hello timeout",
+        "rate limited", "resent after a reconnect", "stale list repaired", "too_old", "waiting for network",
+        "server given up as silent", "a lost device was turned away", "a liar's entry", *LIES,
         "expiry met an ack", "power cut", "power cut in recovery", "power cut just after a durable action", "killed",
-        "write failed", "sync failed", "disk full for log-", "disk full for rows.", "clock jumped", "Unavailable",
-        "DiskFull", "Overloaded", "replay compared",
+        "stopped", "write failed", "sync failed", "disk full for log-", "disk full for rows.", "clock jumped",
+        "Unavailable", "DiskFull", "Overloaded", "replay compared",
     ),
     "cluster": (
         "answered again", "out_of_order", "stale device list", "voided", "failed: expired", "failed: device_removed",
-        "gap served", "redelivered and dropped", "taken over", "zombie folded", "zombie saved", "zombie served",
+        "gap served", "redelivered and dropped", "displaced", "suspect then restored", "repeat at t1", "repeat at t2",
+        "credit window closed", "goodbye draining", "rate limited", "resent after a reconnect", "stale list repaired",
+        "client crashed between commit and ack", "gateway killed", "stopped", *LIES,
+        "taken over", "zombie folded", "zombie saved", "zombie served",
         "overtaken", "owner behind client", "out-of-chain forward", "forward repeated", "append lost",
         "append unknown", "write timed out yet applied", "fold raised", "old fold stopped", "replay compared",
     ),

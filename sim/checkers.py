@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from nightmail.client.messages import Place, Tick
 from nightmail.model.ids import account_of
 from nightmail.model.words import Lane
 
-from .history import History, Message, Seen
+from .history import History, Key, Message
 
 if TYPE_CHECKING:
-    from .client import Client
+    from .device import Device
     from .town import Town
 
-AHEAD_MS = 2_000
+GOT_IT = (Tick.DELIVERED, Tick.READ)
 
 
-def check_all(town: Town) -> None:
+def check_all(town: Town, is_seated: Callable[[int], bool]) -> None:
     history = town.history
-    clients = {client.device: client for person in town.people for client in person.clients}
+    devices = {device.me.device: device for device in town.devices}
     for message in history.messages.values():
         if message.fate == "sent":
-            check_not_lost(town, clients, message)
+            check_not_lost(town, devices, message)
             check_order_of_answers(history, message)
             check_addressed(history, message)
-        elif message.fate == "waiting" and message.by in clients:
+        elif message.fate == "waiting" and message.by in devices:
             raise history.broke("everything is answered", f"{message.id} is still waiting")
-    for client in clients.values():
-        check_stamps(history, client)
-        check_senders_order(history, client)
-        check_no_ghosts(history, client)
-    check_receipts(town, clients)
+        if message.by in devices and message.of is None:
+            check_ticks(history, devices[message.by], message)
+    for device in devices.values():
+        check_stamps(history, device)
+        check_senders_order(history, device)
+        check_no_ghosts(history, device)
+        if not is_seated(device.me.device):
+            raise history.broke("who is here counts as online", f"{device.name} is connected, and nobody knows")
+    check_receipts(town, devices)
 
 
-def check_not_lost(town: Town, clients: dict[int, Client], message: Message) -> None:
+def check_not_lost(town: Town, devices: dict[int, Device], message: Message) -> None:
     """Shown on every addressed device, or failed with a reason, or its author is blocked."""
     history = town.history
     for device in message.envelopes[message.version]:
@@ -41,15 +47,47 @@ def check_not_lost(town: Town, clients: dict[int, Client], message: Message) -> 
             continue
         if _told(town, message, device) == "failed" or history.may_be_blocked(message):
             continue
-        if not any(account_of(d) == account_of(message.by) for d in clients):
+        if not any(account_of(d) == account_of(message.by) for d in devices):
             continue
         raise history.broke("nothing lost", f"{message.id} never reached {device:x}, and its sender was told nothing")
-    for device in message.own or ():
-        if device not in clients or message.by not in clients or message.of is not None:
-            continue  # Only the sending device is told of a copy that could not be filed.
+    if message.by not in devices or message.of is not None:
+        return  # Only the sending device is told of a copy that could not be filed.
+    copies = message.own or frozenset[int]()
+    if town.mode == "node":  # In a cluster a replaced owner may have told of an older list.
+        copies |= history.own_devices_before(message)
+    for device in copies:
         seen = history.of(device)
-        if message.id not in seen.shown and not seen.expired_gaps and _told(town, message, device) != "failed":
+        if device in devices and message.id not in seen.shown and not seen.gaps and not _is_full(town, message, device):
             raise history.broke("nothing lost", f"{message.id}: no copy on its author's {device:x}")
+
+
+def check_ticks(history: History, sender: Device, message: Message) -> None:
+    """What the sender's app shows in the end is so: per device, and for the message as a whole."""
+    own = sender.store.message(message.id)
+    if own is None:
+        raise history.broke("ticks are true", f"{sender.name} has forgotten {message.id}")
+    if message.fate == "voided":
+        if own.state is not Tick.FAILED:
+            raise history.broke("ticks are true", f"{message.id} was given up, and is {own.state.name}")
+        return
+    if (own.at, own.state is Tick.PENDING) != (message.at, False):
+        raise history.broke("ticks are true", f"{message.id} was accepted at {message.at}: {own!r}, {own.at}")
+    attempts = [message]
+    if message.id in history.resealed:
+        attempts = [attempt for attempt in history.messages.values() if attempt.original == message.id]
+    for device in message.envelopes[message.version]:
+        place = own.places.get(device, Place())
+        if message.id in history.of(device).shown:
+            # It may have expired on its way, too.
+            failed = any(device in sender.seen.failed_at.get(attempt.key, ()) for attempt in attempts)
+            if place.state not in GOT_IT and not failed:
+                raise history.broke("ticks are true", f"{message.id} is shown on {device:x}, told is {place}")
+        elif place.state is not Tick.FAILED and not any(map(history.may_be_blocked, attempts)):
+            raise history.broke("ticks are true", f"{message.id} is not shown on {device:x}, told is {place}")
+
+
+def _is_full(town: Town, message: Message, device: int) -> bool:
+    return _told(town, message, device) == "failed"
 
 
 def check_addressed(history: History, message: Message) -> None:
@@ -67,114 +105,106 @@ def check_addressed(history: History, message: Message) -> None:
 
 def _told(town: Town, message: Message, device: int) -> str:
     """What the surviving devices of the author know about one device."""
-    key = (message.by, message.to, message.lane, message.n)
+    key = message.key
     for person in town.people:
         if person.account == account_of(message.by):
-            for client in person.clients:
-                if device in client.seen.failed_at.get(key, {}):
+            for own in person.devices:
+                if device in own.seen.failed_at.get(key, {}):
                     return "failed"
-                if key in client.seen.delivered_at and device in client.seen.delivered_at[key]:
+                if device in own.seen.delivered_at.get(key, frozenset[int]()):
                     return "delivered"
     return "nothing"
 
 
 def check_order_of_answers(history: History, message: Message) -> None:
-    """What its author had read when writing stands before it, everywhere."""
-    if message.answers and message.answers_at and message.at <= message.answers_at:
+    """What its author had seen when writing stands before it, everywhere."""
+    if message.at <= message.seen:
         raise history.broke(
-            "answers after questions", f"{message.id} at {message.at} answers {message.answers} at {message.answers_at}"
+            "answers after questions", f"{message.id} at {message.at} answers what is at {message.seen}"
         )
 
 
-def check_stamps(history: History, client: Client) -> None:
+def check_stamps(history: History, device: Device) -> None:
     """Every device sorts alike: one message, one stamp."""
-    for shown in client.seen.shown.values():
+    for shown in device.seen.shown.values():
         message = history.messages[shown.id]
         if message.fate == "sent" and message.at != shown.at and message.id not in history.resealed:
             raise history.broke(
-                "one stamp", f"{shown.id} is at {shown.at} on {client.name}, at {message.at} for its author"
+                "one stamp", f"{shown.id} is at {shown.at} on {device.name}, at {message.at} for its author"
             )
 
 
-def check_senders_order(history: History, client: Client) -> None:
+def check_senders_order(history: History, device: Device) -> None:
     """In each lane, what one device sent into one conversation arrives in the order it was written."""
     last: dict[tuple[int, int, Lane], tuple[int, int]] = {}
-    arrived = sorted(
-        (shown.lane, shown.seq, history.messages[shown.id])
-        for shown in client.seen.shown.values()
-        if history.messages[shown.id].of is None and shown.id not in history.resealed
-    )
-    for lane, _, message in arrived:
-        stream = (message.by, message.to, lane)
+    for shown in device.seen.shown.values():  # in the order in which they were
+        message = history.messages[shown.id]
+        if message.id in history.resealed:
+            continue
+        stream = (message.by, message.to, message.lane)
         before_n, before_at = last.get(stream, (0, 0))
         if message.n <= before_n or (message.at and message.at <= before_at):
-            raise history.broke("sender's order", f"{client.name} got number {message.n} of {stream} after {before_n}")
+            raise history.broke("sender's order", f"{device.name} got number {message.n} of {stream} after {before_n}")
         last[stream] = (message.n, message.at)
 
 
-def check_no_ghosts(history: History, client: Client) -> None:
+def check_no_ghosts(history: History, device: Device) -> None:
     """Nothing is shown that was not sent, and nothing that was voided."""
-    for original in client.seen.shown:
+    for original in device.seen.shown:
         message = history.messages.get(original)
         if message is None or message.fate == "voided":
-            raise history.broke("no ghost", f"{client.name} shows {original}, which was never sent")
+            raise history.broke("no ghost", f"{device.name} shows {original}, which was never sent")
 
 
-def check_receipts(town: Town, clients: dict[int, Client]) -> None:
-    """Both ends agree on what was delivered and what was read."""
-    history = town.history
-    for client in clients.values():
-        seen = client.seen
-        for by, to, lane, n in seen.stored:
-            if account_of(by) == account_of(client.device):
-                continue
-            for other in _devices_of(town, account_of(by)):
-                if client.device not in history.of(other).delivered_at.get((by, to, lane, n), ()) and not _late(
-                    clients, other, by
-                ):
-                    if client.device in history.of(other).failed_at.get((by, to, lane, n), {}):
-                        town.world.hit("expiry met an ack")
-                        continue  # It expired on its way; the device had it, the ack came too late.
-                    raise history.broke(
-                        "receipts are equal at both ends",
-                        f"{client.name} has {lane.name} {n} of {by:x}; {other:x} was never told",
-                    )
-        check_read(town, clients, client, seen)
-        check_no_false_receipts(town, clients, client, seen)
+def check_receipts(town: Town, devices: dict[int, Device]) -> None:
+    """Both ends agree on what was delivered and what was read.
+
+    Only the device that sent it must know: one that joined later was not told of what was before its time.
+    """
+    for device in devices.values():
+        for key in device.seen.stored:
+            if key[0] in devices and account_of(key[0]) != device.me.account:
+                check_delivered(town, devices[key[0]], device, key)
+        check_read(town, devices, device)
+        check_no_false_receipts(town.history, devices, device)
 
 
-def check_read(town: Town, clients: dict[int, Client], client: Client, seen: Seen) -> None:
-    for by, lane, n in seen.read - seen.read_hidden:
-        author = account_of(by)
-        if author in town.history.receipts_off or client.person.account in town.history.receipts_off:
+def check_delivered(town: Town, sender: Device, device: Device, key: Key) -> None:
+    seen = sender.seen
+    if device.me.device in seen.delivered_at.get(key, ()):
+        return
+    if device.me.device in seen.failed_at.get(key, {}):
+        town.world.hit("expiry met an ack")
+        return  # It expired on its way; the device had it, the ack came too late.
+    raise town.history.broke(
+        "receipts are equal at both ends",
+        f"{device.name} has {key[2].name} {key[3]} of {sender.name}, who was not told",
+    )
+
+
+def check_read(town: Town, devices: dict[int, Device], device: Device) -> None:
+    history, seen, me = town.history, device.seen, device.me
+    for key in seen.read - seen.read_hidden:
+        author = account_of(key[0])
+        if author in history.receipts_off or me.account in history.receipts_off or key[0] not in devices:
             continue
-        if any((a, p) == (client.person.account, author) for a, p, _, _ in town.history.blocks):
+        if device.person.hides_reading(author):
             continue  # What was read may have been told, or have come too late.
-        for other in _devices_of(town, author):
-            told = town.history.of(other).read_at.get((by, client.person.account, lane, n), ())
-            if client.device not in told and not _late(clients, other, by):
-                raise town.history.broke("receipts are equal at both ends", f"{client.name} read {n} of {by:x}, untold")
+        sender = devices[key[0]]
+        if me.device not in sender.seen.read_at.get(key, ()):
+            raise history.broke("receipts are equal at both ends", f"{device.name} read {key}, untold")
+        own = sender.store.message(history.by_number[key].original)
+        if own is None or own.places.get(me.device, Place()).state is not Tick.READ:
+            raise history.broke("ticks are true", f"{device.name} read {key}, and {sender.name} does not show it")
 
 
-def check_no_false_receipts(town: Town, clients: dict[int, Client], client: Client, seen: Seen) -> None:
+def check_no_false_receipts(history: History, devices: dict[int, Device], device: Device) -> None:
     """Nobody is told of a delivery or a reading that did not happen."""
-    for (by, to, lane, n), devices in seen.delivered_at.items():
-        for device in devices & clients.keys():
-            if (by, to, lane, n) not in town.history.of(device).stored:
-                raise town.history.broke("no false receipts", f"{client.name} believes {n} of {by:x} on {device:x}")
-    for (by, _, lane, n), devices in seen.read_at.items():
-        for device in devices & clients.keys():
-            reader = town.history.of(device)
-            if (by, lane, n) not in reader.read | clients[device].ever_reading:
-                raise town.history.broke(
-                    "no false receipts", f"{client.name} believes {n} of {by:x} read on {device:x}"
-                )
-
-
-def _devices_of(town: Town, account: int) -> list[int]:
-    return [client.device for person in town.people if person.account == account for client in person.clients]
-
-
-def _late(clients: dict[int, Client], other: int, by: int) -> bool:
-    """Devices that joined later need not know what became of messages before their time."""
-    return other != by
+    for key, places in device.seen.delivered_at.items():
+        for place in places & devices.keys():
+            if key not in history.of(place).stored:
+                raise history.broke("no false receipts", f"{device.name} believes {key} on {place:x}")
+    for key, places in device.seen.read_at.items():
+        for place in places & devices.keys():
+            if key not in history.of(place).reading:
+                raise history.broke("no false receipts", f"{device.name} believes {key} read on {place:x}")

@@ -1,6 +1,6 @@
 """Many shards, owners that come and go, and owners that do not know that they are gone.
 
-The real loop, fold, forwarder and wide-row code, over a simulated log and a simulated wide-row
+The real gateway, loop, fold, forwarder and wide-row code, over a simulated log and a simulated wide-row
 store. A shard is taken over at any moment, between any two writes; whoever had it goes on for a
 while, folding, forwarding, saving and serving.
 """
@@ -14,31 +14,34 @@ from nightmail.core import send
 from nightmail.core.state import State
 from nightmail.core.step import FOLDS
 from nightmail.engine.cluster.wide import WideRows
+from nightmail.engine.desk import LoopDesk
 from nightmail.engine.forwarder import Forwarder
 from nightmail.engine.loop import Loop, LoopLimits, Watcher
-from nightmail.engine.memory import MemoryRows
+from nightmail.engine.memory import MemoryRegistry, MemoryRows
 from nightmail.engine.ports import Failed, TrimmedAway
 from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Said
-from nightmail.model.effects import Answer, Changed, Dismissed, Effect, Grew
-from nightmail.model.ids import SERVER, shard_of
-from nightmail.model.limits import FoldLimits
-from nightmail.model.records import AnyBody, FoldRaised, LimitsSet, Record, Sent, encode_record, home_of
-from nightmail.model.refusals import Unavailable
-from nightmail.model.rows import Need
+from nightmail.model.effects import Answer, Effect
+from nightmail.model.ids import SERVER
+from nightmail.model.records import AnyBody, FoldRaised, LimitsSet, Record, Sent, encode_record
+from nightmail.model.words import Lane
+from nightmail.wire.items import PATH
 
 from .counted import CountedRows
+from .desk import ClusterDesk, Lines
 from .drained import left_over
+from .front import Front, Limits
 from .partition import OwnersLog, Partition, PartitionFaults
-from .session import Session
 from .shadow import compare_with_replay
 from .strict import StrictState
 from .widestore import Faults as StoreFaults
 from .widestore import SimWideStore
-from .world import Broken, World
+from .world import World
 
 NODES = 3
 WATCH_EVERY = 8
+TICK_MS = 25
+LOOK_AGAIN_TICKS = 12
 SKEW_MS = 400
 """Clocks of nodes differ by less than what a stamp may run ahead (FoldLimits.ahead_ms)."""
 
@@ -53,12 +56,18 @@ class Owner(Watcher):
         self.log = OwnersLog(cluster.partitions[shard])
         self.loop: Loop | None = None
         self.rows: WideRows | None = None
+        self.desk: LoopDesk | None = None
         self._pace_ms = self.world.chance.choice((5, 25))
         self._open()
 
     @property
     def is_zombie(self) -> bool:
         return self.cluster.owners[self.shard] is not self
+
+    def head(self, device: int, lane: Lane) -> int:
+        """The newest number of a queue, as far as is known here."""
+        mailbox = self.loop.state.mailboxes.rows.get(device) if self.loop else None
+        return mailbox.lanes[lane].head if mailbox else 0
 
     def _open(self) -> None:
         def opened(rows: WideRows | Failed) -> None:
@@ -68,13 +77,15 @@ class Owner(Watcher):
                 self.world.later(50, self._open)
                 return
             cluster, self.rows = self.cluster, rows
-            fold = cluster.newest_fold[self.node]
+            fold, desk = cluster.newest_fold[self.node], LoopDesk(self.world.chance.randbytes, lambda: self.world.now)
             self.loop = Loop(
                 self.log, CountedRows(rows, self.world), lambda: cluster.clock(self.node), self._on_effects,
                 new_state=lambda: StrictState(self.shard, cluster.shards, fold, WATCH_EVERY),
                 forwarder=Forwarder(self.shard, self._forward), pace=lambda: self.world.now,
                 limits=cluster.loop_limits, watcher=self,
             )  # fmt: skip
+            desk.attend(self.loop, cluster)
+            self.desk = desk
             # Whoever asked may still be waiting, at another node: answer again.
             self.loop.recover(announce_after=0)
             self._run()
@@ -86,6 +97,8 @@ class Owner(Watcher):
         if not self.alive or loop is None:
             return
         loop.tick()
+        if self.desk:
+            self.desk.tick()
         if loop.ready:
             self._follow(loop)
         if loop.stopped:
@@ -124,8 +137,15 @@ class Owner(Watcher):
         self.cluster.partitions[shard].append(self.cluster.clock(self.node), records, appended)
 
     def _on_effects(self, effects: Sequence[Effect]) -> None:
-        if self.alive:
-            self.cluster.on_effects(effects)
+        if not self.alive or self.desk is None:
+            return
+        news: list[Effect] = []
+        for effect in effects:
+            if isinstance(effect, Answer):
+                self.cluster.lines.answer(effect.via, effect.said)
+            else:
+                news.append(effect)
+        self.desk.on_effects(news)
 
     def on_poison(self, offset: int, error: Exception) -> None:
         raise error
@@ -136,10 +156,12 @@ class Owner(Watcher):
 
 
 class Cluster:
-    """A `Backend` of several nodes, seen through whichever of them a session is on."""
+    """A `Backend` of several nodes with a gateway each. What owners have to tell, every gateway hears."""
 
-    def __init__(self, world: World, limits: FoldLimits, off: frozenset[str]) -> None:
-        self.world, self._off = world, off
+    addresses = tuple(f"ws://node{node}" for node in range(NODES))
+
+    def __init__(self, world: World, limits: Limits, off: frozenset[str]) -> None:
+        self.world, self._limits, self._off = world, limits, off
         chance = world.chance
         self.shards = chance.choice((2, 5, 16))
         self._on = True
@@ -159,19 +181,24 @@ class Cluster:
         )
         self.newest_fold = [1 if chance.random() < 0.5 else 2 for _ in range(NODES)]
         self.newest_fold[0] = 2
-        self._vias: dict[int, Callable[[Said], None]] = {}
-        self._said: dict[int, Said] = {}
-        self._next_via = 1
-        self._sessions: dict[int, list[Session]] = {}
+        self.lines = Lines()
+        self._registry = MemoryRegistry(limits.gateway.silence_ms)
+        self._pressed = chance.random() < 0.5 and "pressure" not in off
+        self._fronts: dict[int, tuple[Front, ClusterDesk]] = {}
         self.zombies: list[Owner] = []
         for partition in self.partitions:
-            partition.append(self.clock(0), [encode_record(Record(SERVER, 0, LimitsSet(limits)))], lambda _: None)
+            partition.append(self.clock(0), [encode_record(Record(SERVER, 0, LimitsSet(limits.fold)))], lambda _: None)
         self.owners: list[Owner] = []
         for shard in range(self.shards):
             self.owners.append(None)  # pyright: ignore[reportArgumentType]  # filled in the next line
             self.owners[shard] = Owner(self, shard, world.between(0, NODES - 1))
+        for node in range(NODES):
+            self._open(node)
         if "takeovers" not in off:
             world.later(500, self._take_over_now_and_then)
+        for fault, happen in (("kills", self._kill_now_and_then), ("stops", self._stop_now_and_then)):
+            if fault not in off and chance.random() < 0.5:
+                world.later(1_000, happen)
         world.later(world.between(2_000, 15_000), self._raise_fold)
 
     def clock(self, node: int) -> int:
@@ -209,64 +236,112 @@ class Cluster:
         for partition in self.partitions:
             partition.append(self.clock(0), [encode_record(Record(SERVER, 0, FoldRaised(2)))], lambda _: None)
 
-    # --- what sessions ask ----------------------------------------------------------------------
+    # --- the doors ------------------------------------------------------------------------------
 
-    def submit(self, by: int, body: AnyBody, answer: Callable[[Said], None] | None) -> None:
-        via = 0
-        if answer:
-            via = self._next_via
-            self._next_via += 1
-            self._vias[via] = answer
-        shard = shard_of(home_of(by, body), self.shards)
+    def _open(self, node: int) -> None:
+        desk = ClusterDesk(self, node)
+        front = Front(
+            self.world, f"node{node}", desk, self._registry, self._limits, lambda: self.clock(node),
+            lambda do: do(), lambda: None,
+        )  # fmt: skip
+        self._fronts[node] = front, desk
+        if self._pressed and self._on:
+            front.press_now_and_then()
+        self._tick(node, front, desk)
+
+    def _tick(self, node: int, front: Front, desk: ClusterDesk, count: int = 0) -> None:
+        if self._fronts.get(node) != (front, desk):
+            return
+        desk.tick()
+        front.tick()
+        if count % LOOK_AGAIN_TICKS == 0:
+            # An owner that is replaced may take its news with it: ask again.
+            for device in sorted(desk.devices):
+                self._tell(front, device)
+            front.gateway.settled()
+        self.world.later(TICK_MS, lambda: self._tick(node, front, desk, count + 1))
+
+    def _tell(self, front: Front, device: int) -> None:
+        for lane in Lane:
+            front.gateway.grew(device, lane)
+        front.gateway.changed(device)
+
+    def _kill_now_and_then(self) -> None:
+        """A node dies: its connections are cut, and others take its shards."""
+        if self._on:
+            self._close(self.world.between(0, NODES - 1), "is killed", "gateway killed")
+            self.world.later(self.world.between(1_000, 8_000), self._kill_now_and_then)
+
+    def _close(self, node: int, what: str, hit: str) -> None:
+        if node not in self._fronts:
+            return
+        self.world.hit(hit)
+        self.world.tell(f"node{node}", what)
+        front, _ = self._fronts.pop(node)
+        front.end(silently=lambda: self.world.maybe(0.1))
+        for owner in self.owners:
+            if owner.node == node and owner.alive:
+                self.take_over(owner.shard)
+        self.world.later(self.world.between(10, 2_000), lambda: self._open(node))
+
+    def _stop_now_and_then(self) -> None:
+        """An upgrade: a node sends its devices to the others, then ends."""
+        if not self._on:
+            return
         node = self.world.between(0, NODES - 1)
+        if node in self._fronts:
+            front, _ = self._fronts[node]
+            front.gateway.stop(self.world.now)
+            self._stopped(node, front)
+        self.world.later(self.world.between(2_000, 8_000), self._stop_now_and_then)
 
-        def appended(first: int | None) -> None:
-            if first is None and via in self._vias:
-                self._vias.pop(via)(Unavailable())
+    def _stopped(self, node: int, front: Front) -> None:
+        if node not in self._fronts or self._fronts[node][0] is not front:
+            return
+        if front.gateway.stopped:
+            self._close(node, "stops", "stopped")
+        else:
+            self.world.later(TICK_MS, lambda: self._stopped(node, front))
 
-        self.partitions[shard].append(self.clock(node), [encode_record(Record(by, via, body))], appended)
+    def front(self, address: str) -> Front | None:
+        found = self._fronts.get(self.addresses.index(address.removesuffix(PATH)))
+        return found[0] if found else None
 
-    def read(self, account: int, wanted: Callable[[State], Sequence[Need]], then: Callable[[State], None]) -> None:
-        shard = shard_of(account, self.shards)
+    def ask(self, by: int, body: AnyBody, answer: Callable[[Said], None]) -> None:
+        if self._fronts:
+            front, _ = self.world.chance.choice(list(self._fronts.values()))
+            front.ask(by, body, answer)
+
+    def whoever_serves(self, shard: int) -> Owner:
+        """The owner, or one that was replaced and does not know."""
         owner = self.owners[shard]
-        zombies = [zombie for zombie in self.zombies if zombie.shard == shard and zombie.loop]
+        zombies = [zombie for zombie in self.zombies if zombie.shard == shard and zombie.desk]
         if zombies and self.world.maybe(0.3):
             self.world.hit("zombie served")
             owner = self.world.chance.choice(zombies)
-        if owner.loop:
-            owner.loop.read(wanted, then)
+        return owner
 
-    def attach(self, session: Session) -> None:
-        self._sessions.setdefault(session.device, []).append(session)
-        self._pump_now_and_then(session)
+    # --- what owners have to tell -----------------------------------------------------------------
 
-    def _pump_now_and_then(self, session: Session) -> None:
-        """An owner that is replaced may take its news with it: ask again."""
-        if session.link.open:
-            session.pump()
-            self.world.later(300, lambda: self._pump_now_and_then(session))
+    def grew(self, device: int, lane: Lane) -> None:
+        for front, _ in self._fronts.values():
+            front.gateway.grew(device, lane)
 
-    def detach(self, session: Session) -> None:
-        if session in (sessions := self._sessions.get(session.device, [])):
-            sessions.remove(session)
+    def changed(self, device: int) -> None:
+        for front, _ in self._fronts.values():
+            front.gateway.changed(device)
 
-    def on_effects(self, effects: Sequence[Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case Answer(via, said):
-                    self._on_answer(via, said)
-                case Grew(device) | Changed(device):
-                    for session in self._sessions.get(device, ()):
-                        session.pump()
-                case Dismissed(device):
-                    for session in list(self._sessions.get(device, ())):
-                        session.link.cut()
+    def dismissed(self, device: int) -> None:
+        for front, _ in self._fronts.values():
+            front.gateway.dismissed(device)
 
-    def _on_answer(self, via: int, said: Said) -> None:
-        if (first := self._said.setdefault(via, said)) != said:
-            raise Broken("owners agree", f"one was answered {first!r}, then {said!r}")
-        if answer := self._vias.pop(via, None):
-            answer(said)
+    def settled(self) -> None:
+        for front, _ in list(self._fronts.values()):
+            front.gateway.settled()
+
+    def is_seated(self, device: int) -> bool:
+        """Whether a device counts as online."""
+        return self._registry.find(device, self.world.now) is not None
 
     # --- the end --------------------------------------------------------------------------------
 
@@ -274,6 +349,8 @@ class Cluster:
         self._on = False
         self._log_faults.rate = 0.0
         self.store.faults = StoreFaults(slow_ms=2)
+        for front, _ in self._fronts.values():
+            front.heal()
         for zombie in list(self.zombies):
             self._notice(zombie)
 

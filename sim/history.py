@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
+from nightmail.model.answers import Accepted
 from nightmail.model.words import Lane, Reason
 
 from .world import Broken, World
@@ -20,27 +22,41 @@ class Message:
     n: int
     of: str | None
     """The message that this one seals again."""
-    answers: str | None
-    """The message that its author had just read."""
-    answers_at: int
+    seen: int
+    """The newest stamp in the conversation that its author had seen."""
+    body: bytes = b""
+    written_at: int = 0
     envelopes: dict[int, frozenset[int]] = field(default_factory=dict)
     """List version → devices of the recipient that it was sealed for under that list."""
     own: frozenset[int] | None = None
     """Devices of its author that every attempt was sealed for: which attempt was accepted is not known."""
     life_ms: int = 0
     """Its own timer; 0: none."""
+    links: set[int] = field(default_factory=set[int])
+    """The connections over which it was sent."""
     sealed_at: int = 0
-    """When it was sealed for the first time."""
+    """When it left its device for the first time."""
+    given_up: str = ""
+    """Why its device no longer wants it sent."""
+    answer: Accepted | None = None
     at: int = 0
     """Its stamp, once accepted."""
     version: int = 0
     accepted_at: int = 0
     fate: str = "waiting"
-    """waiting, sent or voided."""
+    """waiting, sent or voided: what the server has said of it, as far as its device heard."""
+
+    @property
+    def key(self) -> Key:
+        return self.by, self.to, self.lane, self.n
 
     @property
     def original(self) -> str:
         return self.of or self.id
+
+
+Key: TypeAlias = tuple[int, int, Lane, int]
+"""(by, to, lane, n): one number of one stream."""
 
 
 @dataclass
@@ -48,28 +64,37 @@ class Shown:
     id: str
     by: int
     at: int
-    seq: int
     lane: Lane
+    nth: int
+    """Among everything that this device has shown."""
 
 
 @dataclass
 class Seen:
-    """What one device knows for sure: it is in its own durable store."""
+    """What one device knows: it is in its own durable store, or the server has told it."""
 
-    shown: dict[str, Shown] = field(default_factory=dict)
+    shown: dict[str, Shown] = field(default_factory=dict[str, Shown])
     """Original id → how it was shown."""
-    stored: set[tuple[int, int, Lane, int]] = field(default_factory=set)
-    """(by, to, lane, n) of every entry it acknowledged as stored."""
-    unreadable: set[tuple[int, int, Lane, int]] = field(default_factory=set)
-    read: set[tuple[int, Lane, int]] = field(default_factory=set)
-    """(by, lane, n) that its person has read, and the server confirmed."""
-    read_hidden: set[tuple[int, Lane, int]] = field(default_factory=set)
+    told: set[str] = field(default_factory=set[str])
+    """What its app was told of."""
+    stored: set[Key] = field(default_factory=set[Key])
+    """Every entry that is safe on it, by its number."""
+    arrived: dict[Key, int] = field(default_factory=dict[Key, int])
+    """Every entry that it was handed → its sequence number."""
+    owed: dict[Key, int] = field(default_factory=dict[Key, int])
+    """What was accepted for it and has not arrived → since when."""
+    reading: set[Key] = field(default_factory=set[Key])
+    """What its person has ever read."""
+    read: set[Key] = field(default_factory=set[Key])
+    """Likewise, and the server confirmed it."""
+    read_hidden: set[Key] = field(default_factory=set[Key])
     """Read while receipts may have been off, or the peer blocked: may or may not be told."""
-    delivered_at: dict[tuple[int, int, Lane, int], set[int]] = field(default_factory=dict)
-    """(by, to, lane, n) → devices it was told to be delivered on."""
-    read_at: dict[tuple[int, int, Lane, int], set[int]] = field(default_factory=dict)
-    failed_at: dict[tuple[int, int, Lane, int], dict[int, Reason]] = field(default_factory=dict)
-    expired_gaps: int = 0
+    delivered_at: dict[Key, set[int]] = field(default_factory=dict[Key, set[int]])
+    """Number → devices it was told to be delivered on."""
+    read_at: dict[Key, set[int]] = field(default_factory=dict[Key, set[int]])
+    failed_at: dict[Key, dict[int, Reason]] = field(default_factory=dict[Key, dict[int, Reason]])
+    gaps: int = 0
+    """Numbers that it was told will never bring anything."""
 
 
 class History:
@@ -78,7 +103,7 @@ class History:
     def __init__(self, world: World) -> None:
         self._world = world
         self.messages: dict[str, Message] = {}
-        self.by_number: dict[tuple[int, int, Lane, int], Message] = {}
+        self.by_number: dict[Key, Message] = {}
         self.resealed: set[str] = set()
         self.seen: dict[int, Seen] = {}
         self.removed: set[int] = set()
@@ -86,14 +111,18 @@ class History:
         """(account, peer, from, until): widest interval in which a block may have been in force."""
         self.sure_blocks: list[tuple[int, int, int, int | None]] = []
         """(account, peer, from, until): narrowest interval in which a block was certainly in force."""
-        self.listed: dict[int, list[tuple[int, int]]] = {}
-        """Account → (when, version) of each device list that the server confirmed."""
+        self.listed: dict[int, list[tuple[int, int, frozenset[int]]]] = {}
+        """Account → (when, version, devices) of each device list that the server confirmed."""
+        self.liars: set[int] = set()
+        """Devices that say what is not so."""
         self.receipts_off: set[int] = set()
         """Accounts that ever had read receipts switched off."""
 
     def add(self, message: Message) -> None:
+        before = self.by_number.setdefault(message.key, message)
+        if before is not message:
+            raise self.broke("one id per number", f"{message.id} has the number of {before.id}: {message.key}")
         self.messages[message.id] = message
-        self.by_number[message.by, message.to, message.lane, message.n] = message
         if message.of:
             self.resealed.add(message.of)
 
@@ -137,7 +166,13 @@ class History:
     def list_version_before(self, message: Message) -> int:
         """The newest device list of its recipient that was confirmed before it was sealed at all."""
         lists = self.listed.get(message.to, ())
-        return max((version for when, version in lists if when < message.sealed_at), default=0)
+        return max((version for when, version, _ in lists if when < message.sealed_at), default=0)
+
+    def own_devices_before(self, message: Message) -> frozenset[int]:
+        """The other devices of its author that were on a confirmed list before it was written."""
+        lists = self.listed.get(message.by >> 12, ())
+        known = {version: devices for when, version, devices in lists if when < message.written_at}
+        return known[max(known)] - {message.by} if known else frozenset()
 
     def may_be_blocked(self, message: Message) -> bool:
         sender = message.by >> 12

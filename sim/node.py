@@ -1,4 +1,4 @@
-"""One simulated machine with the real loop, the real file log and the real SQLite rows.
+"""One simulated machine with the real gateway, loop and desk, the real file log and the real SQLite rows.
 
 Its disk, its clock and its scheduler are the world's. It can lose power or be killed at any
 operation on the disk, also while it recovers, and the disk can fail, fill up or be slow.
@@ -7,7 +7,7 @@ operation on the disk, also while it recovers, and the disk can fail, fill up or
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -16,22 +16,22 @@ from typing import cast
 import apsw
 
 from nightmail.core.state import State
+from nightmail.engine.desk import LoopDesk
 from nightmail.engine.filelog import FileLog
 from nightmail.engine.loop import Loop, LoopLimits, Watcher
+from nightmail.engine.memory import MemoryRegistry
 from nightmail.engine.ports import Damaged, EngineError, EntryRange, Failed, Found, Overtaken
 from nightmail.engine.saver import SaverLimits
 from nightmail.engine.sqlite import SqliteRows, SqliteSettings
 from nightmail.model.answers import Said
-from nightmail.model.effects import Answer, Changed, Dismissed, Effect, Grew
 from nightmail.model.ids import SERVER
-from nightmail.model.limits import FoldLimits
 from nightmail.model.records import AnyBody, LimitsSet, Record
-from nightmail.model.rows import Need, queue_id
+from nightmail.model.rows import queue_id
 from nightmail.model.words import Lane
 
 from .disk import Disk, PowerCut
 from .drained import left_over
-from .session import Session
+from .front import Front, Limits
 from .shadow import Shadow, ShadowLog, ShadowRows
 from .strict import StrictState
 from .vfs import DiskVfs
@@ -61,6 +61,8 @@ class DiskFaults:
         self.full_rows = chance.random() < 0.2 and "full" not in off
         self.slow = chance.choice((0, 3, 40)) if "slow" not in off else 0
         self.kills = chance.random() < 0.3 and "kills" not in off
+        self.stops = chance.random() < 0.3 and "stops" not in off
+        self.pressure = chance.random() < 0.5 and "pressure" not in off
         self.clock = chance.random() < 0.5 and "clock" not in off
         self.full = ""
         self._left = 0
@@ -92,7 +94,9 @@ class DiskFaults:
 class Node(Watcher):
     """A `Backend` of one machine."""
 
-    def __init__(self, world: World, limits: FoldLimits, vfs: DiskVfs, off: frozenset[str] = frozenset()) -> None:
+    addresses = ("ws://node",)
+
+    def __init__(self, world: World, limits: Limits, vfs: DiskVfs, off: frozenset[str] = frozenset()) -> None:
         self.world, self._limits = world, limits
         self.faults = DiskFaults(world, off)
         self.disk = Disk(world.chance, self.faults.before)
@@ -100,15 +104,13 @@ class Node(Watcher):
         apsw.randomness(0)
         self._vfs = vfs
         self.shadow = Shadow(world)
-        self._sessions: dict[int, list[Session]] = {}
-        self._vias: dict[int, Callable[[Said], None]] = {}
-        self._next_via = 1
         self._skew = 0
         self._life = 0
         self.loop: Loop | None = None
         self._log: FileLog | None = None
         self._rows: SqliteRows | None = None
-        self._flushing = False
+        self._desk: LoopDesk | None = None
+        self._front: Front | None = None
         chance = world.chance
         self._loop_limits = LoopLimits(
             batch_records=chance.choice((1, 8, 4_096)),
@@ -126,6 +128,8 @@ class Node(Watcher):
             world.later(1_000, self._jump_clock)
         if self.faults.kills:
             world.later(2_000, self._kill_now_and_then)
+        if self.faults.stops:
+            world.later(3_000, self._stop_now_and_then)
 
     # --- its life -------------------------------------------------------------------------------
 
@@ -156,20 +160,29 @@ class Node(Watcher):
             self.disk.files(FOLDER), rows.identity, after=rows.pointer, post=self._soon, execute=self._job,
             entropy=self.world.chance.randbytes, segment_bytes=32 * 1024, segment_age_ms=20_000,
         )  # fmt: skip
+        desk = LoopDesk(self.world.chance.randbytes, self._pace)
         loop = self.loop = Loop(
-            ShadowLog(log, self.shadow), ShadowRows(rows, self.shadow), self._clock, self._on_effects,
-            new_state=a_watched_state, pace=lambda: self.world.now, limits=self._loop_limits, watcher=self,
+            ShadowLog(log, self.shadow), ShadowRows(rows, self.shadow), self._clock, desk.on_effects,
+            new_state=a_watched_state, pace=self._pace, limits=self._loop_limits, watcher=self,
         )  # fmt: skip
+        registry = MemoryRegistry(self._limits.gateway.silence_ms)
+        front = Front(self.world, "node", desk, registry, self._limits, self._clock, self.guard, loop.flush)
+        desk.attend(loop, front.gateway)
         loop.recover()
         self.world.tell("node", f"is up at {rows.pointer}, log at {log.last}")
-        if loop.state.shard.limits != self._limits:
-            loop.submit(Record(SERVER, 0, LimitsSet(self._limits)))
+        if loop.state.shard.limits != self._limits.fold:
+            loop.submit(Record(SERVER, 0, LimitsSet(self._limits.fold)))
+        self._desk, self._front = desk, front
+        if self.faults.pressure and self.faults.on:
+            front.press_now_and_then()
         self._tick(self._life)
 
     def _tick(self, life: int) -> None:
-        if life != self._life or self.loop is None:
+        if life != self._life or self.loop is None or self._desk is None or self._front is None:
             return
-        self.guard(self.loop.tick)
+        for tick in (self.loop.tick, self._desk.tick, self._front.tick):
+            if life == self._life:
+                self.guard(tick)
         self.world.later(TICK_MS, lambda: self._tick(life))
 
     def guard(self, do: Callable[[], None]) -> None:
@@ -193,6 +206,25 @@ class Node(Watcher):
             self._down()
         self.world.later(self.world.between(1_000, 8_000), self._kill_now_and_then)
 
+    def _stop_now_and_then(self) -> None:
+        """An upgrade: everybody is sent elsewhere, then the process ends."""
+        if not self.faults.on:
+            return
+        if self._front:
+            self.world.hit("stopped")
+            self.world.tell("node", "stops")
+            self._front.gateway.stop(self.world.now)
+            self._stopped(self._front)
+        self.world.later(self.world.between(2_000, 10_000), self._stop_now_and_then)
+
+    def _stopped(self, front: Front) -> None:
+        if self._front is not front:
+            return
+        if front.gateway.stopped and self.loop and self.loop.idle:
+            self._down()
+        else:
+            self.world.later(TICK_MS, lambda: self._stopped(front))
+
     def _down(self) -> None:
         self._life += 1
         if self.disk.is_on and self._rows:
@@ -201,11 +233,9 @@ class Node(Watcher):
             if part:
                 part.close()
         self._rows, self._log, self.loop = None, None, None
-        self._vias.clear()
-        for sessions in self._sessions.values():
-            for session in sessions:
-                session.link.cut()
-        self._sessions.clear()
+        if self._front:
+            self._front.end(silently=lambda: self.world.maybe(0.1))
+        self._desk = self._front = None
         life = self._life
         self.world.later(self.world.between(10, 2_000), lambda: self._boot() if life == self._life else None)
 
@@ -238,55 +268,17 @@ class Node(Watcher):
             self.world.hit("clock jumped")
             self.world.later(self.world.between(1_000, 10_000), self._jump_clock)
 
-    # --- what sessions ask ------------------------------------------------------------------------
+    def _pace(self) -> int:
+        return self.world.now
 
-    def submit(self, by: int, body: AnyBody, answer: Callable[[Said], None] | None) -> None:
-        if self.loop is None:
-            return
-        via = 0
-        if answer:
-            via = self._next_via
-            self._next_via += 1
-            self._vias[via] = answer
-        self.loop.submit(Record(by, via, body))
-        if not self._flushing:
-            self._flushing = True
-            self.world.later(0, self._flush)
+    # --- what people ask ----------------------------------------------------------------------------
 
-    def _flush(self) -> None:
-        self._flushing = False
-        if self.loop:
-            self.guard(self.loop.flush)
+    def front(self, address: str) -> Front | None:
+        return self._front
 
-    def read(self, account: int, wanted: Callable[[State], Sequence[Need]], then: Callable[[State], None]) -> None:
-        if self.loop:
-            loop = self.loop
-            self.guard(lambda: loop.read(wanted, then))
-
-    def attach(self, session: Session) -> None:
-        if self.loop is None or not self.loop.ready:
-            session.link.cut()
-            return
-        self._sessions.setdefault(session.device, []).append(session)
-
-    def detach(self, session: Session) -> None:
-        if session in (sessions := self._sessions.get(session.device, [])):
-            sessions.remove(session)
-
-    # --- what the loop says -------------------------------------------------------------------------
-
-    def _on_effects(self, effects: Sequence[Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case Answer(via, said):
-                    if answer := self._vias.pop(via, None):
-                        answer(said)
-                case Grew(device) | Changed(device):
-                    for session in self._sessions.get(device, ()):
-                        session.pump()
-                case Dismissed(device):
-                    for session in list(self._sessions.get(device, ())):
-                        session.link.cut()
+    def ask(self, by: int, body: AnyBody, answer: Callable[[Said], None]) -> None:
+        if self._front:
+            self._front.ask(by, body, answer)
 
     def on_poison(self, offset: int, error: Exception) -> None:
         raise error
@@ -294,6 +286,12 @@ class Node(Watcher):
     def heal(self) -> None:
         """Nothing fails any more, and nothing is slow."""
         self.faults.on, self.faults.full, self.faults.slow, self._skew = False, "", 0, 0
+        if self._front:
+            self._front.heal()
+
+    def is_seated(self, device: int) -> bool:
+        """Whether a device counts as online."""
+        return self._front is not None and self._front.registry.find(device, self.world.now) is not None
 
     def close(self) -> None:
         self._life += 1

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cached_property
+from hashlib import sha256
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from nightmail.client.store import Identity
 from nightmail.model.answers import Done, Joined, Said
 from nightmail.model.ids import SERVER, account_id
 from nightmail.model.records import AnyBody, Blocked, Linked, Listed, ReceiptsSet, Registered
 from nightmail.model.refusals import ListConflict
-from nightmail.model.rows import Entry
 from nightmail.model.words import Lane, Platform
 
-from .client import Client
-from .liar import lie
+from .device import Device
+from .world import World
 
 if TYPE_CHECKING:
     from .town import Town
@@ -26,6 +29,11 @@ if TYPE_CHECKING:
 RETRY_MS = 300
 SETTLED_MS = 5_000
 """Longer than a copy of what was said may still be on its way."""
+HUNG_MS = (20, 4_000)
+DEEDS_OFFLINE = ("write", "read", "give_up", "crash")
+DEEDS = (
+    *DEEDS_OFFLINE, "cut", "second_link", "offline", "hang", "block", "receipts", "link", "remove", "lie",
+)  # fmt: skip
 
 
 @dataclass
@@ -38,43 +46,52 @@ class Habits:
     crash: float
     second_link: float
     offline: float
-    late_ack: float
+    hang: float
     give_up: float
     block: float
     receipts: float
     link: float
     remove: float
     high_lane: float
-    repeat: float
-    lose_ack: float
+    torn: float
+    """Of a device's commits, so many are the last thing it does."""
+    bad_disk: float
     unreadable: float
     timer: float
     lie: float
 
     @classmethod
-    def draw(cls, town: Town, off: frozenset[str]) -> Habits:
-        chance = town.world.chance
+    def draw(cls, world: World, off: frozenset[str]) -> Habits:
+        chance = world.chance
 
         def some(most: float) -> float:
             return most * chance.random() if chance.random() < 0.7 else 0.0
 
         habits = cls(
-            write=30, read=6, cut=some(4), crash=some(2), second_link=some(2), offline=some(3), late_ack=some(2),
+            write=30, read=6, cut=some(4), crash=some(2), second_link=some(2), offline=some(3), hang=some(2),
             give_up=some(2), block=some(0.6), receipts=some(0.4), link=some(0.5), remove=some(0.3),
-            high_lane=chance.choice((0.0, 0.1, 0.5)), repeat=some(0.2), lose_ack=some(0.2), unreadable=some(0.08),
-            timer=some(0.2), lie=some(1),
+            high_lane=chance.choice((0.0, 0.1, 0.5)), torn=some(0.01), bad_disk=some(0.005), unreadable=some(0.08),
+            timer=some(0.2), lie=some(2),
         )  # fmt: skip
         for habit in off & {habit.name for habit in fields(cls)}:
             setattr(habits, habit, 0.0)
         return habits
+
+    @cached_property
+    def deeds(self) -> tuple[tuple[str, ...], list[float]]:
+        """What one does, with cumulative weights."""
+        return DEEDS, list(accumulate(getattr(self, name) for name in DEEDS))
+
+    @cached_property
+    def deeds_offline(self) -> tuple[tuple[str, ...], list[float]]:
+        return DEEDS_OFFLINE, list(accumulate(getattr(self, name) for name in DEEDS_OFFLINE))
 
 
 class Person:
     def __init__(self, town: Town, handle: str) -> None:
         self.town, self.world, self.handle = town, town.world, handle
         self.account = account_id(handle)
-        self.clients: list[Client] = []
-        self.window = town.window
+        self.devices: list[Device] = []
         self.blocked: set[int] = set()
         self.receipts_on = True
         self._changing = False
@@ -83,23 +100,19 @@ class Person:
 
     # --- what chance decides ----------------------------------------------------------------------
 
-    def link_delay(self) -> tuple[int, int]:
-        return self.town.link_delay
+    def finds_unreadable(self) -> bool:
+        return not self.town.healing and self.world.maybe(self.town.habits.unreadable)
 
-    def finds_unreadable(self, entry: Entry) -> bool:
-        return entry.of is None and not self.town.healing and self.world.maybe(self.town.habits.unreadable)
+    def crashes_after_commit(self) -> bool:
+        return not self.town.healing and self.world.maybe(self.town.habits.torn)
 
-    def forgets_to_ack(self) -> bool:
-        return not self.town.healing and self.world.maybe(self.town.habits.lose_ack)
-
-    def repeats_itself(self) -> bool:
-        return not self.town.healing and self.world.maybe(self.town.habits.repeat)
+    def store_fails(self) -> bool:
+        return not self.town.healing and self.world.maybe(self.town.habits.bad_disk)
 
     def hides_reading(self, peer: int) -> bool:
-        return self.account in self.town.history.receipts_off or peer in self.blocked or self._ever_blocked(peer)
-
-    def _ever_blocked(self, peer: int) -> bool:
-        return any((a, p) == (self.account, peer) for a, p, _, _ in self.town.history.blocks)
+        return self.account in self.town.history.receipts_off or any(
+            (a, p) == (self.account, peer) for a, p, _, _ in self.town.history.blocks
+        )
 
     # --- account and devices ------------------------------------------------------------------------
 
@@ -115,56 +128,62 @@ class Person:
 
         def attempt() -> None:
             if open_question[0]:
-                self.town.backend.submit(by, body, answer)
+                self.town.backend.ask(by, body, answer)
                 self.world.later(RETRY_MS, attempt)
 
         attempt()
 
     def register(self) -> None:
-        body = Registered(self.account, self.handle, *self._new_device())
-        self.ask(SERVER, body, lambda said: self._add_client(said, body.registration))
+        number, token = self._new_device()
+        label = f"device {number}"
+        body = Registered(self.account, self.handle, number, sha256(token).digest(), label, Platform.CLI)
+        self.ask(SERVER, body, lambda said: self._add_device(said, number, token))
 
-    def _new_device(self) -> tuple[int, bytes, str, Platform]:
+    def _new_device(self) -> tuple[int, bytes]:
+        """Its registration and its token."""
         self._devices_made += 1
-        return self._devices_made, self.world.chance.randbytes(32), f"device {self._devices_made}", Platform.CLI
+        return self._devices_made, self.world.chance.randbytes(32)
 
-    def _add_client(self, said: Said, registration: int) -> None:
+    def _add_device(self, said: Said, registration: int, token: bytes) -> None:
         if not isinstance(said, Joined):
             raise self.town.history.broke("accounts", f"{self.handle} could not join: {said!r}")
-        client = Client(self.world, self.town.history, self, said.device, registration)
-        self.world.tell(client.name, "joins")
-        self.clients.append(client)
-        self.town.live(client)
+        device = Device(self, Identity(self.handle, self.account, said.device, registration, token))
+        self.world.tell(device.name, "joins")
+        self.devices.append(device)
+        self.town.live(device)
 
     def link_device(self) -> None:
         """A further device: linked, then listed, so that others seal for it."""
-        if self._changing or len(self.clients) >= 3:
+        if self._changing or len(self.devices) >= 3:
             return
         self._changing = True
-        body = Linked(self.account, *self._new_device())
+        number, token = self._new_device()
+        body = Linked(self.account, number, sha256(token).digest(), f"device {number}", Platform.CLI)
 
         def linked(said: Said) -> None:
-            self._add_client(said, body.registration)
+            self._add_device(said, number, token)
             self._list()
 
-        self.ask(self.clients[0].device, body, linked)
+        self.ask(self.devices[0].me.device, body, linked)
 
     def remove_device(self) -> None:
-        """A device is lost: the next list no longer names it."""
-        if self._changing or len(self.clients) < 2:
+        """A device is lost: the next list no longer names it. Whoever finds it may go on using it."""
+        if self._changing or len(self.devices) < 2:
             return
         self._changing = True
-        lost = self.clients.pop(self.world.between(1, len(self.clients) - 1))
+        lost = self.devices.pop(self.world.between(1, len(self.devices) - 1))
         lost.removed = True
-        lost.crash()
-        self.town.history.removed.add(lost.device)
+        lost.dead = self.world.maybe(0.5)
+        if lost.dead:
+            lost.crash()
+        self.town.history.removed.add(lost.me.device)
         self.world.tell(lost.name, "is lost")
         self.world.hit("device removed")
         self._list()
 
     def _list(self) -> None:
         def listed(version: int) -> None:
-            devices = tuple(client.device for client in self.clients)
+            devices = tuple(device.me.device for device in self.devices)
             body = Listed(self.account, version + 1, devices, version.to_bytes(4, "big"))
 
             def answered(said: Said) -> None:
@@ -173,11 +192,12 @@ class Person:
                     return
                 assert isinstance(said, Done), said
                 self._changing = False
-                self.town.history.listed.setdefault(self.account, []).append((self.world.now, body.version))
-                for client in self.clients:
-                    client.outbox.forget_lists()
+                confirmed = (self.world.now, body.version, frozenset(devices))
+                self.town.history.listed.setdefault(self.account, []).append(confirmed)
+                # The device that changes the list knows; the others find out.
+                self.devices[0].machine.forget_own_devices()
 
-            self.ask(self.clients[0].device, body, answered)
+            self.ask(self.devices[0].me.device, body, answered)
 
         listed(0)
 
@@ -195,7 +215,7 @@ class Person:
             self.blocked.discard(peer)
             self.town.history.unblocks(self.account, peer)
 
-        def answered(said: Said) -> None:
+        def answered(_: Said) -> None:
             if on:
                 self.town.history.surely_blocked(self.account, peer)
             else:
@@ -203,48 +223,67 @@ class Person:
             self.world.later(SETTLED_MS, lambda: self._wishing.discard(peer))
 
         self.world.tell(self.handle, f"{'blocks' if on else 'unblocks'} {peer:x}")
-        self.ask(self.clients[0].device, Blocked(self.account, peer, on), answered)
+        self.ask(self.devices[0].me.device, Blocked(self.account, peer, on), answered)
 
     def switch_receipts(self) -> None:
         self.receipts_on = not self.receipts_on
         self.town.history.receipts_off.add(self.account)
-        self.ask(self.clients[0].device, ReceiptsSet(self.account, self.receipts_on), lambda said: None)
+        self.ask(self.devices[0].me.device, ReceiptsSet(self.account, self.receipts_on), lambda said: None)
 
     # --- a device's day -------------------------------------------------------------------------------
 
-    def act(self, client: Client) -> None:
+    def act(self, device: Device) -> None:
         """One thing that a device, or the person holding it, does."""
-        habits, chance = self.town.habits, self.world.chance
-        peer = chance.choice([p for p in self.town.people if p is not self])
-        deeds: dict[str, Callable[[], None]] = {
-            "write": lambda: self._write(client, peer.account),
-            "read": lambda: client.read(peer.account),
-            "cut": lambda: client.link.cut() if client.link else None,
-            "crash": client.crash,
-            "second_link": lambda: client.connect(self.town.backend, keep_old=True) if client.wants_online else None,
-            "offline": lambda: self._go_offline(client),
-            "late_ack": client.ack_again,
-            "give_up": client.outbox.give_up,
-            "block": lambda: self.block(peer.account),
-            "receipts": self.switch_receipts,
-            "link": self.link_device,
-            "remove": self.remove_device,
-            "lie": lambda: lie(client, self.town.backend),
-        }
-        names = list(deeds) if client.wants_online else ["write", "read", "give_up", "crash"]
-        deeds[chance.choices(names, [getattr(habits, name) for name in names])[0]]()
+        habits, chance, world = self.town.habits, self.world.chance, self.world
+        peer = chance.choice([p for p in self.town.people if p is not self]).account
+        names, weights = habits.deeds if device.wants_online else habits.deeds_offline
+        match chance.choices(names, cum_weights=weights)[0]:
+            case "write":
+                self._write(device, peer)
+            case "read":
+                device.read(peer)
+            case "cut":
+                if device.wire is not None:
+                    device.wire.sever(half=world.maybe(0.3))
+            case "crash":
+                device.crash()
+            case "second_link":
+                self._come_again(device)
+            case "offline":
+                self._go_offline(device)
+            case "hang":
+                device.freeze(world.between(*HUNG_MS))
+            case "give_up":
+                device.give_up()
+            case "block":
+                self.block(peer)
+            case "receipts":
+                self.switch_receipts()
+            case "link":
+                self.link_device()
+            case "remove":
+                self.remove_device()
+            case _:
+                self.town.liar.lie()
 
-    def _write(self, client: Client, peer: int) -> None:
+    def _write(self, device: Device, peer: int) -> None:
         lane = Lane.HIGH if self.world.maybe(self.town.habits.high_lane) else Lane.NORMAL
         timer = self.world.between(1_000, 30_000) if self.world.maybe(self.town.habits.timer) else 0
-        client.outbox.compose(peer, lane, life_ms=timer)
+        device.write(peer, lane, timer)
 
-    def _go_offline(self, client: Client) -> None:
-        client.wants_online = False
-        for link in client.links:
-            link.cut()
-        self.world.tell(client.name, "goes offline")
-        self.world.later(self.world.between(1_000, self.town.offline_ms), lambda: self._come_back(client))
+    def _come_again(self, device: Device) -> None:
+        """Another network: the old connection stays half open, and the server believes in both."""
+        if device.wire is not None:
+            self.world.hit("two connections of one device")
+            device.leave(silently=True)
+            device.dial()
 
-    def _come_back(self, client: Client) -> None:
-        client.wants_online = True
+    def _go_offline(self, device: Device) -> None:
+        device.wants_online = False
+        device.leave(silently=self.world.maybe(0.5))
+        self.world.tell(device.name, "goes offline")
+        self.world.later(self.world.between(1_000, self.town.offline_ms), lambda: self.come_back(device))
+
+    def come_back(self, device: Device) -> None:
+        device.wants_online = True
+        device.dial()

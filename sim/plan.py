@@ -22,7 +22,7 @@ from .world import Broken, World
 Machine: TypeAlias = Node | Cluster
 
 REPLAYS = 3
-FAULTS = ("power", "kills", "errors", "full", "slow", "clock", "takeovers", "store", "log")
+FAULTS = ("power", "kills", "stops", "pressure", "errors", "full", "slow", "clock", "takeovers", "store", "log")
 HABITS = tuple(habit.name for habit in fields(Habits))
 
 
@@ -63,7 +63,7 @@ def run(plan: Plan, world: World | None = None, watch: Callable[[Town, Machine],
     """
     world = world or World(plan.seed)
     people = plan.people or 2 + plan.seed % 3
-    town = Town(world, people, plan.off)
+    town = Town(world, plan.mode, people, plan.off)
     machine: Machine | None = None
     vfs = DiskVfs(f"sim{plan.seed}", Disk(Random(0)), Random(0), default=True)
     try:
@@ -83,7 +83,7 @@ def run(plan: Plan, world: World | None = None, watch: Callable[[Town, Machine],
             town.settle(machine.left_over)
             machine.check_replay()
             machine.check_emptied(town.history.seen)
-            town.judge()
+            town.judge(machine.is_seated)
     except Broken as broken:
         broken.world = world
         raise

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nightmail.model.limits import FoldLimits
+from nightmail.client.limits import ClientLimits
+from nightmail.gateway.limits import GatewayLimits
+from nightmail.model.limits import DAY_MS, FoldLimits
 
 from .checkers import check_all
-from .client import Client
+from .device import Device
+from .front import Backend, Limits
 from .history import History
+from .liar import Liar
 from .people import Habits, Person
-from .session import Backend
 from .world import Broken, World
 
 HEALING_MS = 600_000
@@ -19,52 +22,56 @@ LAST_CHECKPOINT_MS = 12_000
 
 
 class Town:
-    def __init__(self, world: World, people: int, off: frozenset[str] = frozenset()) -> None:
-        self.world = world
+    def __init__(self, world: World, mode: str, people: int, off: frozenset[str] = frozenset()) -> None:
+        self.world, self.mode = world, mode
         self.history = History(world)
         chance = world.chance
-        self.habits = Habits.draw(self, off)
-        self.limits = FoldLimits(
-            mailbox_entries=chance.choice((5, 20, 10_000)),
-            ring_acks=chance.choice((4, 16, 256)),
-            ttl_ms=chance.choice((0, 4_000, 20_000, 300_000)),
-            tick_items=chance.choice((1, 3, 256)),
-        )
-        self.window = min(self.limits.ring_acks, 32)
+        self.habits = Habits.draw(world, off)
+        self.limits = Limits(draw_fold_limits(world), draw_gateway_limits(world))
+        self.client_limits = draw_client_limits(world)
         self.link_delay = chance.choice(((0, 2), (5, 60), (100, 400)))
+        self.socket_room = chance.choice((0, 2_000, 1 << 20))
+        """Bytes that the kernels on both sides take without anybody reading."""
+        self.most_waiting = chance.choice((10, 40))
         self.pace_ms = chance.choice((30, 200))
         self.offline_ms = chance.choice((5_000, 60_000))
         self.healing = False
         self.people = [Person(self, f"{name}{world.seed % 97}") for name in NAMES[:people]]
+        self.liar = Liar(self, f"mal{world.seed % 97}")
         self.backend: Backend
 
     def open(self, backend: Backend) -> None:
         self.backend = backend
         for person in self.people:
             person.register()
+        if self.habits.lie:
+            self.liar.register()
 
-    def live(self, client: Client) -> None:
-        """Let a device act, and reconnect whenever it wants to be online and is not."""
+    def live(self, device: Device) -> None:
+        """Let a device act, for as long as there is somebody to act."""
+        device.dial()
 
         def act() -> None:
-            if client.removed:
+            if device.removed or self.healing:
                 return
-            if client.wants_online and client.link is None:
-                client.connect(self.backend)
-            elif not self.healing and len(self.people) > 1:
-                client.person.act(client)
+            if len(self.people) > 1:
+                device.person.act(device)
             self.world.later(self.world.between(1, self.pace_ms), act)
 
         self.world.later(self.world.between(1, self.pace_ms), act)
+
+    @property
+    def devices(self) -> list[Device]:
+        return [device for person in self.people for device in person.devices]
 
     def heal(self) -> None:
         """No more faults, no more deeds; everybody is online."""
         self.healing = True
         for person in self.people:
-            for client in person.clients:
-                client.wants_online = True
-                for link in list(client.links):
-                    link.cut()  # One fresh connection each, so that everything unacknowledged is offered again.
+            for device in person.devices:
+                if not device.wants_online:
+                    person.come_back(device)
+        self.liar.heal()
 
     def settle(self, left_over: Callable[[], str]) -> None:
         """Wait until nothing is left to deliver; a mailbox that never drains is a broken promise."""
@@ -76,11 +83,65 @@ class Town:
         self.world.run_until(self.world.now + LAST_CHECKPOINT_MS)
 
     def _busy(self) -> str:
-        clients = [client for person in self.people for client in person.clients]
-        return ", ".join(client.name for client in clients if not (client.outbox.empty and client.settled))
+        return ", ".join(device.name for device in self.devices if not device.settled)
 
-    def judge(self) -> None:
-        check_all(self)
+    def judge(self, is_seated: Callable[[int], bool]) -> None:
+        check_all(self, is_seated)
+
+
+def draw_fold_limits(world: World) -> FoldLimits:
+    chance = world.chance
+    return FoldLimits(
+        mailbox_entries=chance.choice((5, 20, 10_000)),
+        ring_acks=chance.choice((4, 16, 256)),
+        ttl_ms=chance.choice((0, 4_000, 20_000, 300_000)),
+        tick_items=chance.choice((1, 3, 256)),
+    )
+
+
+def draw_gateway_limits(world: World) -> GatewayLimits:
+    """Small ones, mostly: what happens at a limit is what may go wrong."""
+    chance = world.chance
+    heartbeat_ms = chance.choice((1_000, 1_000, 3_000, 30_000))
+    sends, connects = chance.choice(((20, 40), (50, 500))), chance.choice(((3, 4), (1_000, 2_000)))
+    return GatewayLimits(
+        hello_ms=chance.choice((1_500, 10_000)),
+        heartbeat_ms=heartbeat_ms,
+        silence_ms=3 * heartbeat_ms,
+        credit_entries=chance.choice((3, 24, 256)),
+        credit_bytes=chance.choice((2_000, 1_048_576)),
+        batch_entries=chance.choice((2, 10, 100)),
+        sends_per_s=sends[0],
+        sends_burst=sends[1],
+        items_burst=chance.choice((500, 5_000)),
+        connects_per_s=connects[0],
+        connects_burst=connects[1],
+        retry_ms=chance.choice((200, 2_000)),
+        strangers=chance.choice((4, 4_096)),
+        drains_at_once=chance.choice((1, 16)),
+        paced_per_s=chance.choice((2, 100)),
+        unsent_bytes=chance.choice((500, 262_144)),
+        stop_ms=chance.choice((200, 2_000)),
+    )
+
+
+def draw_client_limits(world: World) -> ClientLimits:
+    chance = world.chance
+    return ClientLimits(
+        answer_ms=chance.choice((400, 2_000)),
+        retry_ms_min=chance.choice((20, 300)),
+        retry_ms_max=chance.choice((500, 5_000)),
+        lifetime_ms=29 * DAY_MS if chance.random() < 0.9 else 3_000,
+        ack_entries=chance.choice((1, 32)),
+        ack_ms=chance.choice((0, 5, 300)),
+        receipts_ack_entries=chance.choice((1, 32)),
+        receipts_ack_ms=chance.choice((20, 200)),
+        welcome_ms=chance.choice((1_500, 10_000)),
+        connect_ms=2_000,
+        backoff_ms_min=chance.choice((20, 200)),
+        backoff_ms_max=chance.choice((300, 2_000)),
+        settled_ms=chance.choice((1_000, 10_000)),
+    )
 
 
 NAMES = ("ada", "bob", "cleo", "dan", "eve", "finn")

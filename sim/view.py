@@ -10,8 +10,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from .client import Client
 from .cluster import NODES
+from .device import Device
 from .scene import Fault, Place, Queues, Scene, Tick, places
 
 WIDE = 108
@@ -118,7 +118,7 @@ def _header(scene: Scene, speed: float) -> Text:
 
 def _place(scene: Scene) -> str:
     if scene.plan.mode == "node":
-        return "one node: real loop, log and rows on a simulated disk"
+        return "one node: real gateway, loop, log and rows on a simulated disk"
     return f"cluster: {len(places(scene.machine))} shards on {NODES} nodes (saved/log, unsaved rows)"
 
 
@@ -165,20 +165,20 @@ def _number(number: int | None) -> str:
 def _people(scene: Scene) -> list[Text]:
     lines = [Text(f"{'':<22}{'outbox':>6}  {'normal':<{BAR + 4}} {'high':<{BAR + 4}}{'receipts':>9}", style="dim")]
     for person in scene.town.people:
-        lines += [_device(client, scene.queues.get(client.device, Queues())) for client in person.clients]
+        lines += [_device(device, scene.queues.get(device.me.device, Queues())) for device in person.devices]
     return lines
 
 
-def _device(client: Client, held: Queues) -> Text:
-    if not client.wants_online:
+def _device(device: Device, held: Queues) -> Text:
+    if not device.wants_online:
         state, style = "○ offline", "red"
-    elif client.link is None:
+    elif not device.online:
         state, style = "◌ connecting", "yellow"
     else:
-        state, style = "● online" + f" ×{len(client.links)}" * (len(client.links) > 1), "green"
-    outbox = sum(map(len, client.outbox.waiting.values()))
+        state, style = "● online", "green"
+    outbox = device.store.waiting
     return Text.assemble(
-        f"{client.name:<9}", (f"{state:<13}", style), (f"{outbox or '·':>6}  ", "yellow" if outbox else "dim"),
+        f"{device.name:<9}", (f"{state:<13}", style), (f"{outbox or '·':>6}  ", "yellow" if outbox else "dim"),
         *_bar(held.normal, "cyan"), " ", *_bar(held.high, "magenta"),
         (f"{held.receipts or '·':>9}", "default" if held.receipts else "dim"),
     )  # fmt: skip
@@ -194,7 +194,7 @@ def _bar(number: int, style: str) -> Iterable[tuple[str, str]]:
 
 
 def _messages(scene: Scene) -> list[Text]:
-    devices = {client.device: client.name for person in scene.town.people for client in person.clients}
+    devices = {device.me.device: device.name for device in scene.town.devices}
     accounts = {person.account: person.handle for person in scene.town.people}
     lines: list[Text] = []
     for message, tick, why in reversed(scene.ticks.followed):

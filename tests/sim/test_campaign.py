@@ -10,9 +10,10 @@ import pytest
 
 from nightmail.core.mailbox import offer
 from nightmail.core.state import State
+from nightmail.engine import desk
 from nightmail.model.rows import Entry, Gap
 from nightmail.model.words import Lane
-from sim import campaign, session
+from sim import campaign
 from sim.campaign import tell_failure
 from sim.plan import FAULTS, Plan, run, shrink
 from sim.world import Broken, World
@@ -38,7 +39,7 @@ def miscounted(state: State, device: int, lane: Lane, after: int, most: int) -> 
 
 @pytest.fixture
 def planted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "offer", miscounted)
+    monkeypatch.setattr(desk, "offer", miscounted)
 
 
 def broken_by(plan: Plan) -> Broken:

@@ -75,7 +75,7 @@ def test_what_people_write_is_no_fault() -> None:
 
 
 def a_message(history: History, fate: str = "sent", n: int = 1) -> Message:
-    message = Message(f"m{n}", device_id(ADA, 1), BOB, Lane.NORMAL, n, None, None, 0)
+    message = Message(f"m{n}", device_id(ADA, 1), BOB, Lane.NORMAL, n, None, 0)
     message.envelopes[1] = frozenset({PHONE, LAPTOP})
     message.version, message.fate = 1, fate
     history.add(message)

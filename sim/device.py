@@ -1,0 +1,366 @@
+"""A simulated device: the real client machine on a store that can crash, driven by the world.
+
+Knows:   the machine, its connection and its timers; what its person asks of it.
+Never:   does anything for the machine that its driver in the client library would not do.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nightmail.client.errors import StoreFailed
+from nightmail.client.events import Event, MessageFailed, ServerBehind, WaitingForNetwork
+from nightmail.client.machine import Machine
+from nightmail.client.messages import Message as Written
+from nightmail.client.messages import Tick
+from nightmail.client.route import Route
+from nightmail.client.store import Identity, Mark, Numbered, Outgoing
+from nightmail.model.words import Lane
+from nightmail.wire.closing import FINAL, CloseCode
+
+from .history import Message, Shown
+from .store import WatchedSealer, WatchedStore
+from .tap import Tap
+from .wire import BROKEN, Wire
+
+if TYPE_CHECKING:
+    from .people import Person
+
+COMMIT_MS = 12
+RESTART_MS = 1_500
+SILENT = "the server is silent"
+BETTER = {Tick.DELIVERED: (Tick.DELIVERED, Tick.READ), Tick.READ: (Tick.READ,)}
+"""What may follow in the life of a message: nothing that was delivered becomes less."""
+
+
+class Device:
+    def __init__(self, person: Person, me: Identity) -> None:
+        self.person, self.me, self.world, self.history = person, me, person.world, person.town.history
+        self.name = f"{person.handle}.{me.device & 0xFFF}"
+        self.seen = self.history.of(me.device)
+        self.limits = person.town.client_limits
+        self.ticks: dict[str, Tick] = {}
+        """Own message → how far it got, as is durable here."""
+        self.store = WatchedStore(self._on_written, person.store_fails, lambda: self.world.maybe(0.5))
+        self.tap = Tap(self)
+        self.route = Route(person.town.backend.addresses, self.limits, self.world.chance)
+        self.machine = self._new_machine()
+        self.wants_online = True
+        self.removed = False
+        """No list names it any more."""
+        self.dead = False
+        self.wire: Wire | None = None
+        self._is_open = False
+        self._address = self.route.addresses[0].socket
+        self._dialed_at = 0
+        self._dialing = 0
+        """Counts plans to connect: a later one makes an earlier one void."""
+        self._frozen = False
+        self._missed: deque[Callable[[], None]] = deque()
+        """What happened while the app hung."""
+        self._turning = False
+        self._rings: int | None = None
+        self._writing: dict[str, tuple[int, int, int]] = {}
+        """Message → what its person had seen, when it was written and its timer, until it is durable."""
+        self._count = 0
+        self._life = 0
+
+    def _new_machine(self) -> Machine:
+        return Machine(self.store, self.me, WatchedSealer(self), self.limits, self.world.chance)
+
+    # --- connecting -------------------------------------------------------------------------------
+
+    @property
+    def online(self) -> bool:
+        return self.machine.online
+
+    def dial(self) -> None:
+        if self.wire is not None or self.dead or not self.wants_online:
+            return
+        town = self.person.town
+        self._dialed_at = self.world.now
+        self.wire = Wire(self.world, self, town.link_delay, town.socket_room)
+        self._is_open = False
+        wire, address = self.wire, self._address
+        wire.dial(lambda: town.backend.front(address))
+        self.world.later(self.limits.connect_ms, lambda: self._not_opened(wire))
+
+    def _not_opened(self, wire: Wire) -> None:
+        if wire is not self.wire or self._is_open:
+            return
+        if self._frozen:
+            self.world.later(self.limits.connect_ms, lambda: self._not_opened(wire))
+        else:
+            self.world.hit("nobody answered the door")
+            self.leave(silently=True)
+            self._redial(BROKEN, 0)
+
+    def dial_later(self, in_ms: int) -> None:
+        self._dialing = plan = self._dialing + 1
+        self.world.later(in_ms, lambda: self.dial() if plan == self._dialing else None)
+
+    def leave(self, *, silently: bool) -> None:
+        """Let go of the connection. The machine learns of it, the server perhaps not."""
+        wire, self.wire = self.wire, None
+        if wire is None:
+            return
+        wire.leave(silently=silently)
+        self._missed.clear()
+        if self._is_open:
+            self.machine.lost(self.world.now)
+            self._turn()
+
+    def opened(self, wire: Wire) -> None:
+        self._when_awake(wire, partial(self._opened, wire))
+
+    def _opened(self, _wire: Wire) -> None:
+        self._is_open = True
+        self.machine.connected(self.world.now)
+        self._turn()
+
+    def refused(self, wire: Wire, retry_ms: int) -> None:
+        if wire is self.wire:
+            self.wire = None
+            self._redial(BROKEN, retry_ms)
+
+    def heard(self, wire: Wire, frame: bytes) -> None:
+        self._when_awake(wire, lambda: self._hear(frame))
+
+    def _hear(self, frame: bytes) -> None:
+        if self.machine.hangup is None:
+            self.tap.hear(frame)
+            self.machine.receive(frame, self.world.now)
+            self._turn_soon()
+
+    def ended(self, wire: Wire, code: int) -> None:
+        self._when_awake(wire, partial(self._ended, code))
+
+    def _ended(self, code: int) -> None:
+        self.wire = None
+        if not self._is_open:
+            self._redial(code, 0)
+            return
+        self.machine.closed(code, self.world.now)
+        goodbye = self.machine.goodbye
+        code, retry_ms = (goodbye.code, goodbye.retry_ms) if goodbye else (code, 0)
+        self._turn()
+        self._redial(code, retry_ms)
+
+    def _redial(self, code: int, retry_ms: int) -> None:
+        if code == CloseCode.DISPLACED:
+            # A Hello of its own past was slower than the one that followed it; its person opens the app again.
+            self.world.hit("displaced by its own past")
+        elif code == CloseCode.UNAUTHORIZED and not self.removed and self.person.town.mode == "cluster":
+            # An owner that was replaced was asked, and it had never heard of this device.
+            self.world.hit("turned away by an owner that is behind")
+        elif code in FINAL:
+            if not self.removed or code == CloseCode.UNSUPPORTED:
+                raise self.history.broke("the server behaves", f"{self.name} was sent away for good: {code}")
+            self.world.hit("a lost device was turned away")
+            return
+        address, in_ms = self.route.ended(code, retry_ms, self.world.now - self._dialed_at)
+        self._address = address.socket
+        self.dial_later(in_ms)
+
+    # --- turns ------------------------------------------------------------------------------------
+
+    def _when_awake(self, wire: Wire, do: Callable[[], None]) -> None:
+        if self._frozen:
+            self._missed.append(lambda: do() if wire is self.wire else None)
+        elif wire is self.wire:
+            do()
+
+    def _turn_soon(self) -> None:
+        """A commit takes a while; what happens meanwhile goes with it."""
+        if not self._turning:
+            self._turning, life = True, self._life
+            self.world.later(self.world.between(0, COMMIT_MS), lambda: self._turn() if life == self._life else None)
+
+    def _turn(self) -> None:
+        """Commit what happened, then let out what follows from it."""
+        self._turning = False
+        if self._frozen:
+            return
+        machine = self.machine
+        dirty = self.store.dirty
+        try:
+            frames = machine.frames()
+            if dirty and self.person.crashes_after_commit():
+                self.world.hit("client crashed between commit and ack")
+                self.crash()
+                return
+            for frame in frames:
+                self.tap.say(frame)
+                if self.wire is not None:
+                    self.wire.say(frame)
+            events = machine.events()
+        except StoreFailed:
+            self.world.hit("client's commit failed")
+            self.crash()
+            return
+        for event in events:
+            self._tell(event)
+        if machine.hangup is not None and self.wire is not None:
+            self._hang_up(machine.hangup)
+        self._arm()
+
+    def _hang_up(self, why: str) -> None:
+        if why != SILENT:
+            raise self.history.broke("the server behaves", f"{self.name} hangs up: {why}")
+        self.world.hit("server given up as silent")
+        self.leave(silently=False)
+        self._redial(BROKEN, 0)
+
+    def _arm(self) -> None:
+        deadline = self.machine.deadline()
+        if deadline is not None:
+            at = max(deadline, self.world.now + 1)
+            if self._rings is None or at < self._rings:
+                self._rings = at
+                self.world.later(at - self.world.now, self._ring)
+
+    def _ring(self) -> None:
+        if self._rings is None or self.world.now < self._rings:
+            return
+        self._rings = None
+        if not self._frozen:
+            self.machine.tick(self.world.now)
+            self._turn()
+
+    # --- what befalls it --------------------------------------------------------------------------
+
+    def crash(self) -> None:
+        """The device dies. What was not committed is gone; the server may not notice."""
+        dirty = self.store.dirty
+        self.world.tell(self.name, "crashes" + (" before its commit" if dirty else ""))
+        if dirty:
+            self.world.hit("client crashed before its commit")
+        self._life += 1
+        self._turning = self._frozen = False
+        self._missed.clear()
+        self._writing.clear()
+        wire, self.wire = self.wire, None
+        if wire is not None:
+            wire.leave(silently=self.world.maybe(0.5))
+        self.store.crash()
+        self.machine = self._new_machine()
+        self._rings = None
+        self._arm()
+        self.dial_later(self.world.between(0, RESTART_MS))
+
+    def freeze(self, ms: int) -> None:
+        """The app hangs: the kernel goes on taking bytes for it."""
+        if self._frozen:
+            return
+        self.world.hit("app hung")
+        self._frozen, life = True, self._life
+        self.world.later(ms, lambda: self._thaw() if life == self._life else None)
+
+    def _thaw(self) -> None:
+        self._frozen = False
+        while self._missed and not self._frozen:
+            self._missed.popleft()()
+        self.machine.tick(self.world.now)
+        self._turn()
+
+    # --- what its person does -----------------------------------------------------------------------
+
+    def write(self, to: int, lane: Lane, life_ms: int) -> None:
+        if self._frozen or self.removed:
+            return
+        if self.store.waiting >= self.person.town.most_waiting:
+            self.world.hit("window full")
+            return
+        self._count += 1
+        seen = self.store.conversation(to).seen
+        body = f"{self.name}/{self._life}/{self._count}".encode()
+        message = self.machine.compose(to, body, self.world.now, lane=lane, life_ms=life_ms)
+        self._writing[message.id] = seen, self.world.now, life_ms
+        self._turn_soon()
+
+    def read(self, peer: int) -> None:
+        if not self._frozen and self.machine.mark_read(peer, self.world.now):
+            self._turn_soon()
+
+    def give_up(self) -> None:
+        waiting = [row for row in self.store.outgoing() if not row.void and not row.reseal]
+        if waiting and not self._frozen and self.machine.give_up(waiting[0].id, self.world.now):
+            self.world.tell(self.name, f"gives up {waiting[0].id}")
+            self._turn_soon()
+
+    @property
+    def settled(self) -> bool:
+        """Nothing is half done: nothing unanswered, nothing uncommitted, no reading unconfirmed."""
+        return self.online and not self.store.waiting and not self.store.dirty and not self.store.marked(Mark.READING)
+
+    # --- what it has learned ------------------------------------------------------------------------
+
+    def _tell(self, event: Event) -> None:
+        match event:
+            case Written():
+                if event.id not in self.seen.shown:
+                    raise self.history.broke("durable before it is shown", f"{self.name} tells its app of {event.id}")
+                if event.id in self.seen.told:
+                    raise self.history.broke("nothing twice", f"{self.name} tells its app of {event.id} again")
+                self.seen.told.add(event.id)
+            case MessageFailed():
+                self.world.hit(event.reason if event.reason == "too_old" else f"message failed: {event.reason}")
+            case WaitingForNetwork():
+                self.world.hit("waiting for network")
+            case ServerBehind():
+                raise self.history.broke("acks", f"{self.name} is told that the server is behind: {event}")
+            case _:
+                pass
+
+    def _on_written(self, row: Written | Numbered | Outgoing) -> None:
+        """Something is durable."""
+        if isinstance(row, Numbered):
+            self._numbered(row)
+        elif isinstance(row, Outgoing):
+            self._outgoing(row)
+        elif row.by != self.me.device:
+            self._shown(row)
+        else:
+            before = self.ticks.get(row.id)
+            if before is not None and row.state not in BETTER.get(before, (row.state,)):
+                raise self.history.broke("receipts never go backward", f"{row.id} was {before}, is {row.state}")
+            self.ticks[row.id] = row.state
+
+    def _outgoing(self, row: Outgoing) -> None:
+        message = self.history.messages.get(row.id)
+        if message is None:
+            seen, written_at, life_ms = self._writing.pop(row.id, (0, 0, 0))
+            of = row.original if row.reseal else None
+            body = self.store.message(row.original)
+            message = Message(row.id, self.me.device, row.to, row.lane, row.n, of, seen, life_ms=life_ms)
+            message.body, message.written_at = body.body if body else b"", written_at
+            self.history.add(message)
+            if of:
+                self.world.hit("re-sealed")
+                message.life_ms = body.life_ms if body else 0
+            what = f"writes {row.id} to {row.to:x} as {row.lane.name} {row.n}"
+            self.world.tell(self.name, what + (f" of {of}" if of else ""))
+        message.given_up = message.given_up or row.void
+
+    def _numbered(self, row: Numbered) -> None:
+        if row.by == self.me.device:
+            return
+        key = (row.by, row.to, row.lane, row.n)
+        self.seen.stored.add(key)
+        if row.mark is Mark.READING:
+            if key not in self.seen.reading and self.person.hides_reading(row.by >> 12):
+                self.seen.read_hidden.add(key)
+            self.seen.reading.add(key)
+        elif row.mark is Mark.NONE and key in self.seen.reading:
+            self.seen.read.add(key)
+
+    def _shown(self, row: Written) -> None:
+        message = self.history.messages.get(row.id)
+        if message is None or (message.body, message.by) != (row.body, row.by):
+            raise self.history.broke("no ghost", f"{self.name} shows {row.id}, which nobody wrote so")
+        if row.id not in self.seen.shown:
+            shown = Shown(row.id, row.by, row.at, message.lane, len(self.seen.shown))
+            self.seen.shown[row.id] = shown

@@ -1,0 +1,106 @@
+"""A device's store and its sealer, watched: what is durable counts as evidence, and nothing else does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from nightmail.client.errors import StoreFailed
+from nightmail.client.memory_store import MemoryStore
+from nightmail.client.messages import Message, conversation_id
+from nightmail.client.sealer import tag_of
+from nightmail.client.store import Cursors, Numbered, Outgoing
+from nightmail.model.ids import account_of
+from nightmail.model.rows import Entry
+
+if TYPE_CHECKING:
+    from .device import Device
+
+Written: TypeAlias = Message | Numbered | Outgoing
+
+NONCE_BYTES = 16
+FOR_BYTES = 16
+
+
+class WatchedStore(MemoryStore):
+    """Tells what was written once it is durable. A commit may fail, and nobody knows how it ended."""
+
+    def __init__(
+        self, on_written: Callable[[Written], None], fails: Callable[[], bool], kept: Callable[[], bool]
+    ) -> None:
+        super().__init__()
+        self._on_written, self._fails, self._kept = on_written, fails, kept
+        self._written: list[Written | Cursors] = []
+        self.durable = Cursors()
+
+    @property
+    def waiting(self) -> int:
+        """How many numbers wait for their answer."""
+        return len(self._table("outgoing"))
+
+    def put_message(self, message: Message) -> None:
+        super().put_message(message)
+        self._written.append(message)
+
+    def put_numbered(self, row: Numbered) -> None:
+        super().put_numbered(row)
+        self._written.append(row)
+
+    def put_outgoing(self, row: Outgoing) -> None:
+        super().put_outgoing(row)
+        self._written.append(row)
+
+    def put_cursors(self, cursors: Cursors) -> None:
+        super().put_cursors(cursors)
+        self._written.append(cursors)
+
+    def commit(self) -> None:
+        failed = self._fails()
+        if failed and not self._kept():
+            self.rollback()
+        super().commit()
+        written, self._written = self._written, []
+        for what in written:
+            if isinstance(what, Cursors):
+                self.durable = what
+            else:
+                self._on_written(what)
+        if failed:
+            raise StoreFailed("the disk did not say what became of it")
+
+    def rollback(self) -> None:
+        super().rollback()
+        self._written.clear()
+
+    def crash(self) -> None:
+        self.rollback()
+
+
+class WatchedSealer:
+    """What stands for a ciphertext: only the device it was made for can open it, and not always."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+
+    def seal(self, body: bytes, nonce: bytes, device: int, registration: int) -> bytes:
+        return nonce + _address(device, registration) + body
+
+    def open(self, entry: Entry) -> bytes | None:
+        device = self._device
+        me, sealed = device.me, entry.ciphertext
+        nonce, address = sealed[:NONCE_BYTES], sealed[NONCE_BYTES : NONCE_BYTES + FOR_BYTES]
+        body = sealed[NONCE_BYTES + FOR_BYTES :]
+        if entry.by in device.history.liars:
+            return None
+        if address != _address(me.device, me.registration):
+            raise device.history.broke("no ghost", f"{device.name} got {entry.id}, which was sealed for somebody else")
+        if entry.tag != tag_of(nonce, body, conversation_id(account_of(entry.by), entry.to)):
+            raise device.history.broke("no ghost", f"{device.name} got {entry.id} with the tag of something else")
+        if account_of(entry.by) != me.account and device.person.finds_unreadable():
+            device.world.hit("undecryptable")
+            return None
+        return body
+
+
+def _address(device: int, registration: int) -> bytes:
+    return device.to_bytes(FOR_BYTES // 2, "big") + registration.to_bytes(FOR_BYTES // 2, "big")
