@@ -21,7 +21,13 @@ from nightmail.model.rows import EntryRange, Kept, Need
 Plant: TypeAlias = Callable[[], AbstractContextManager[None]]
 
 FOLD = ("tests/core", "tests/scenarios")
-LOOP = ("tests/engine/test_loop.py", "tests/engine/test_folding.py", "tests/engine/test_poison.py", "tests/scenarios")
+LOOP = (
+    "tests/engine/test_loop.py",
+    "tests/engine/test_folding.py",
+    "tests/engine/test_forwarder.py",
+    "tests/engine/test_poison.py",
+    "tests/scenarios",
+)
 
 
 class Uprooted(Exception):
