@@ -36,15 +36,15 @@ class GatewayLimits(Struct, frozen=True):
     """Other items per second and device; above it the connection is closed, because no honest client does that."""
     items_burst: int = 5_000
     """Other items at once."""
-    connects_per_s: int = 1_000
+    connects_per_s: int = 400
     """Connections admitted per second; others are told when to come back."""
-    connects_burst: int = 200
+    connects_burst: int = 100
     """Connections admitted at once: they take less than a tenth of a second, so that live traffic hardly notices."""
     retry_ms: int = 1_000
     """Whoever is not admitted comes back after this, in ms, or later: when it is their turn."""
     strangers: int = 4_096
     """Connections that have not said who they are; beyond it the oldest is let go."""
-    drains_at_once: int = 16
+    drains_at_once: int = 8
     """Devices whose waiting mail is handed out in one turn of the event loop: live traffic goes between."""
     paced_per_s: int = 100
     """Waiting messages per second and device while the server is under pressure."""

@@ -21,7 +21,8 @@ from uvicorn.server import ServerState
 
 from .config import ServerSettings
 
-BACKLOG = 4_096
+BACKLOG = 256
+"""Connections that the kernel may hand over at once: all of them are taken in one turn of the event loop."""
 HANDSHAKE_S = 10.0
 """A stranger has as long for TLS as for what comes after it."""
 
