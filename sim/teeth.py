@@ -39,7 +39,7 @@ WORKERS = 2
 HEALING_MS = 120_000
 STUCK_SECONDS = 120
 """A world that takes this long stands still."""
-SEEDS = {"node": 60, "cluster": 40, "owners": 2_000, "powercuts": 1_200}
+SEEDS = {"node": 60, "cluster": 150, "owners": 2_000, "powercuts": 1_200}
 """The most that are tried."""
 NOTHING = "", 0
 
