@@ -14,6 +14,7 @@ from nightmail.model.records import (
     Listed,
     ReceiptsSet,
     Registered,
+    Relabelled,
     Unlinked,
 )
 from nightmail.model.refusals import (
@@ -391,3 +392,16 @@ def test_a_device_keeps_the_receipts_that_came_before_it_was_listed(world: World
 def test_people_are_not_confused(world: World) -> None:
     people: list[Person] = [world.join(handle) for handle in ("alice", "bob", "carol", "dave")]
     assert len({person[1] for person in people}) == 4
+
+
+# --- names ------------------------------------------------------------------------------------
+
+
+def test_a_device_gets_another_name_from_any_device_of_its_account(world: World) -> None:
+    alice, bob = world.join("alice", 2), world.join("bob")
+    for _ in range(2):
+        assert world.do(alice[2], Relabelled(alice[1], "old phone")) == Done()
+    assert [device.label for device in alice_of(world).devices.values()] == ["old phone", "another"]
+    assert world.do(bob[1], Relabelled(alice[1], "mine")) == NotAllowed()
+    assert world.do(alice[1], Relabelled(device_id(ALICE, 9), "nobody's")) == UnknownDevice(device_id(ALICE, 9))
+    assert alice_of(world).devices[alice[1]].label == "old phone"

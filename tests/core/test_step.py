@@ -23,6 +23,7 @@ from nightmail.model.records import (
     FoldRaised,
     Forwarded,
     LimitsSet,
+    PinSet,
     Read,
     Receipted,
     ReceiptsSet,
@@ -200,7 +201,8 @@ DEEDS = st.one_of(
     st.tuples(st.just("block"), person, person, st.booleans()),
     st.tuples(st.just("hide"), person, st.booleans()),
     st.tuples(st.just("close"), person),
-    st.tuples(st.just("join"), person),
+    st.tuples(st.just("join"), person, st.booleans(), st.sampled_from([b"", b"right", b"wrong"])),
+    st.tuples(st.just("lock"), person, st.sampled_from([b"", b"right"])),
     st.tuples(st.just("wait"), st.sampled_from([0, 1, 900, 31_000, DAY_MS, 31 * DAY_MS])),
 )  # fmt: skip
 
@@ -213,6 +215,7 @@ class Life:
         self.world.limit(mailbox_entries=4, ring_acks=3, tick_items=2, ttl_ms=30 * DAY_MS)
         self.people = [self.world.join(handle) for handle in HANDLES]
         self.answers: list[object] = []
+        self.joined = 0
 
     def live(self, deeds: list[tuple[Any, ...]]) -> None:
         for deed, *how in deeds:
@@ -294,9 +297,15 @@ class Life:
     def _close(self, whose: int) -> object:
         return self.world.do(SERVER, Closed(self.people[whose].account))
 
-    def _join(self, whose: int) -> object:
-        each = self.people[whose]
-        return self.world.do(SERVER, Registered(each.account, each.handle, 7, b"again", "phone", Platform.CLI))
+    def _join(self, whose: int, verified: bool, pin: bytes) -> object:
+        """Again and again: each time is another device."""
+        self.joined += 1
+        each, token = self.people[whose], f"again {self.joined}".encode()
+        new = Registered(each.account, each.handle, 7, token, "phone", Platform.CLI, verified, pin)
+        return self.world.do(SERVER, new)
+
+    def _lock(self, whose: int, digest: bytes) -> object:
+        return self.world.do(SERVER, PinSet(self.people[whose].account, digest and b"salt", digest))
 
     def _wait(self, ms: int) -> object:
         self.world.wait(ms)

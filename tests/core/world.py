@@ -37,9 +37,11 @@ from nightmail.model.records import (
     LimitsSet,
     Linked,
     Listed,
+    PinSet,
     ReceiptsSet,
     Record,
     Registered,
+    Relabelled,
     Sent,
     Ticked,
     Unlinked,
@@ -264,9 +266,9 @@ class World:
         match body:
             case Sent() | Voided():
                 return self.of(body.to)
-            case Registered() | Linked() | Listed() | Closed() | Blocked() | ReceiptsSet():
+            case Registered() | Linked() | Listed() | Closed() | Blocked() | ReceiptsSet() | PinSet():
                 return self.of(body.account)
-            case Unlinked():
+            case Unlinked() | Relabelled():
                 return self.of(account_of(body.device))
             case _:
                 return self.of(account_of(by))

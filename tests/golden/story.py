@@ -21,10 +21,12 @@ from nightmail.model.records import (
     Forwarded,
     LimitsSet,
     Linked,
+    PinSet,
     Read,
     ReceiptsSet,
     Record,
     Registered,
+    Relabelled,
     Span,
     Unlinked,
     Voided,
@@ -56,6 +58,7 @@ def tell(shards: int, fold: int) -> list[Line]:
     _time(town, alice, bob, dave)
     _endings(town, alice, bob, carol, dave)
     _strangers(town, alice)
+    _takeovers(town, alice, dave)
     _oddities(town, alice)
     return town.lines
 
@@ -241,6 +244,35 @@ def _strangers(town: Town, alice: Person) -> None:
     town.do(device_id(eve, 1), Read(alice.account, ()))
     town.do(device_id(eve, 1), Voided(eve, NORMAL, 1, 1, name_of(device_id(eve, 1), 1)))
     town.do(SERVER, Closed(eve))
+
+
+def _takeovers(town: Town, alice: Person, dave: Person) -> None:
+    """A lost phone's owner begins anew: verified, by a PIN, and with wrong ones until no more are compared."""
+    town.limit(pin_tries=2)
+    salt, right, wrong = bytes(16), b"r" * 32, b"w" * 32
+
+    def begin(name: str, verified: bool, pin: bytes) -> None:
+        new = Registered(dave.account, "dave", 9, name.encode(), "new phone", Platform.WEB, verified, pin)
+        town.do(SERVER, new)
+
+    town.send(alice[1], dave, 9, text="for a phone that is lost")
+    town.do(dave[2], Relabelled(dave[1], "lost phone"))
+    town.do(dave[2], Relabelled(device_id(dave.account, 99), "nobody's"))
+    town.do(alice[1], PinSet(dave.account, salt, wrong))
+    begin("first", True, b"")
+    third = device_id(dave.account, 3)
+    town.do(third, PinSet(dave.account, salt, right))
+    begin("second", False, b"")
+    begin("second", True, b"")
+    begin("second", True, wrong)
+    begin("second", False, right)
+    begin("second", False, right)
+    for _ in range(3):
+        begin("third", True, wrong)
+    town.wait(7 * DAY_MS)
+    begin("third", True, right)
+    town.do(device_id(dave.account, 5), PinSet(dave.account, b"", b""))
+    town.limit()
 
 
 def _oddities(town: Town, alice: Person) -> None:

@@ -28,11 +28,13 @@ from nightmail.model.records import (
     LimitsSet,
     Linked,
     Listed,
+    PinSet,
     Read,
     Receipted,
     ReceiptsSet,
     Record,
     Registered,
+    Relabelled,
     Sent,
     Span,
     Ticked,
@@ -104,6 +106,10 @@ WELL_FORMED: dict[str, AnyBody] = {
     "somebody blocked": Blocked(BOB, account_id("eve"), True),
     "somebody unblocked": Blocked(BOB, account_id("eve"), False),
     "receipts off": ReceiptsSet(BOB, False),
+    "a takeover": but(REGISTERED, verified=True, pin=bytes(32)),
+    "a device's new name": Relabelled(TABLET, "l" * 64),
+    "a lock": PinSet(BOB, bytes(16), bytes(32)),
+    "no lock": PinSet(BOB, b"", b""),
 }
 
 
@@ -185,6 +191,15 @@ MALFORMED: dict[str, tuple[AnyBody, str]] = {
     "nobody closed": (Closed(0), "account is not between 1 and"),
     "nobody blocked": (Blocked(BOB, 0, True), "peer is not between 1 and"),
     "nobody's receipts": (ReceiptsSet(0, True), "account is not between 1 and"),
+    "a PIN that is no digest": (but(REGISTERED, pin=b"1234"), "pin is not a digest of 32 bytes"),
+    "a device's new name too long": (Relabelled(TABLET, "l" * 65), "a label has at most 64 characters"),
+    "a name for no device": (Relabelled(0, ""), f"device is not {DEVICES}"),
+    "a lock without salt": (
+        PinSet(BOB, b"", bytes(32)),
+        "a lock has a salt of 16 and a digest of 32 bytes, or neither",
+    ),
+    "a lock of nothing": (PinSet(BOB, bytes(16), b""), "a lock has a salt of 16 and a digest of 32 bytes, or neither"),
+    "nobody's lock": (PinSet(0, b"", b""), "account is not between 1 and"),
 }
 
 

@@ -23,6 +23,9 @@ from nightmail.model.refusals import (
     NumberVoided,
     OutOfOrder,
     Overloaded,
+    PinLocked,
+    PinNeeded,
+    PinWrong,
     RateLimited,
     Refusal,
     StaleDevices,
@@ -49,6 +52,9 @@ EACH: dict[AnyRefusal, str] = {
     ListConflict(3): "the device list is at version 3: the next one must be built on it",
     TooManyBlocked(5): "the block list is full: limit 5 accounts",
     TooManyDevices(4095): "an account can have 4095 devices over its life",
+    PinNeeded("alice"): "'alice' has a registration lock: its PIN is needed",
+    PinWrong(3): "that is not the PIN; tries left: 3",
+    PinLocked(40): "too many wrong PINs: try again in 40 ms",
     Malformed("no body"): "malformed: no body",
     Unavailable(): "the server could not write this down; try again",
     Overloaded(): "the server has too much to save; try again soon",
@@ -71,6 +77,9 @@ CODES = {
     ListConflict: 0x34,
     TooManyBlocked: 0x35,
     TooManyDevices: 0x36,
+    PinNeeded: 0x39,
+    PinWrong: 0x3A,
+    PinLocked: 0x3B,
     Malformed: 0x40,
     Unavailable: 0x50,
     Overloaded: 0x51,
@@ -78,7 +87,7 @@ CODES = {
     DeadLettered: 0x53,
     RateLimited: 0x54,
 }
-WORTH_A_RETRY = {OutOfOrder, MailboxFull, Unavailable, Overloaded, DiskFull, RateLimited}
+WORTH_A_RETRY = {OutOfOrder, MailboxFull, PinLocked, Unavailable, Overloaded, DiskFull, RateLimited}
 
 kinds = get_args(AnyRefusal)
 each = pytest.mark.parametrize("refusal", EACH, ids=lambda refusal: type(refusal).__name__)

@@ -12,7 +12,8 @@ above it. A yes may go unmentioned, a no may not.
     bob.1 acks normal 3                         … but not 1, 2
     bob.1 reads alice.1 normal 1-2
     alice.1 hears delivered 1-2 on bob.1        all receipts since it last heard (or: nothing)
-    bob links a device · bob.1 removes bob.2 · bob.1 closes · bob returns
+    bob links a device · bob.1 removes bob.2 · bob.1 closes · bob returns · … verified · … with PIN 1234
+    bob.1 locks with PIN 1234 · bob.1 unlocks
     bob.1 blocks alice · bob.1 unblocks alice · bob.1 hides reading
     31 days pass                                s, minutes, days
 """
@@ -31,6 +32,7 @@ from nightmail.model.records import (
     Blocked,
     ChangesAcked,
     Closed,
+    PinSet,
     Read,
     ReceiptsSet,
     Registered,
@@ -159,14 +161,24 @@ def _(story: Story, handle: str) -> None:
     story.world.link(story.people[handle])
 
 
-@sentence("WHO returns")
-def _(story: Story, handle: str) -> None:
+@sentence(r"WHO returns( verified)?(?: with PIN N)?")
+def _(story: Story, handle: str, verified: str | None, pin: str | None) -> None:
     person = story.people[handle]
     index = len(person.devices) + 1
     token = f"token {index}".encode()
-    joined = story.do(SERVER, Registered(account_id(handle), handle, 100 + index, token, "phone", Platform.CLI))
-    assert isinstance(joined, Joined), joined
-    person.devices[index_of(joined.device)] = joined.device
+    new = Registered(
+        account_id(handle), handle, 100 + index, token, "phone", Platform.CLI, bool(verified), (pin or "").encode()
+    )
+    joined = story.do(SERVER, new)
+    if isinstance(joined, Joined):
+        person.devices[index_of(joined.device)] = joined.device
+        story.answer = story.say(joined)
+
+
+@sentence(r"DEVICE (?:locks with PIN N|unlocks)")
+def _(story: Story, by: str, pin: str | None) -> None:
+    device = story.device(by)
+    story.do(device, PinSet(account_of(device), b"salt" if pin else b"", (pin or "").encode()))
 
 
 @sentence(r"DEVICE (removes|closes|blocks|unblocks|hides reading)(?: (.+))?")

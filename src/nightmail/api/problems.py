@@ -36,6 +36,9 @@ STATUSES: dict[type[AnyRefusal], int] = {
     no.ListConflict: 409,
     no.TooManyBlocked: 422,
     no.TooManyDevices: 422,
+    no.PinNeeded: 403,
+    no.PinWrong: 403,
+    no.PinLocked: 423,
     no.Malformed: 400,
     no.Unavailable: 503,
     no.Overloaded: 503,
@@ -113,7 +116,7 @@ def refused(refusal: AnyRefusal) -> Problem:
     }
     fields["refusal"] = refusal.code
     retry_s = 0
-    if isinstance(refusal, no.RateLimited):
+    if isinstance(refusal, no.RateLimited | no.PinLocked):
         retry_s = max(1, math.ceil(refusal.retry_ms / 1000))
     elif refusal.retry:
         retry_s = RETRY_S

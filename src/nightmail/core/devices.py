@@ -16,24 +16,25 @@ from nightmail.model.records import (
     Closed,
     Linked,
     Listed,
+    PinSet,
     ReceiptsSet,
     Registered,
+    Relabelled,
     Unlinked,
 )
 from nightmail.model.refusals import (
-    AnyRefusal,
     HandleTaken,
     ListConflict,
-    NotAllowed,
     TooManyBlocked,
     TooManyDevices,
-    UnknownAccount,
     UnknownDevice,
 )
 from nightmail.model.rows import Account, Device, Kept, Mailbox, Need
 
 from .endings import end_mailbox
+from .lock import try_lock
 from .mailbox import needs_whole
+from .rights import check_rights
 from .state import State, missing_row
 
 # --- coming into being ------------------------------------------------------------------------
@@ -53,28 +54,39 @@ def needs_registered(state: State, _by: int, new: Registered | Linked) -> list[N
 
 
 def step_registered(state: State, _by: int, via: int, new: Registered) -> None:
-    """A new account. Its first device is listed at once, so that it can be written to."""
-    account = state.accounts[new.account]
+    """A new account, or one whose owner begins anew. Its device is listed at once, so that it can be written to."""
+    account = state.accounts[new.account] or Account(new.handle)
     said: Said
-    if account is not None and account.devices:
-        said = _joined_before(account, new) or HandleTaken(new.handle)
-    elif account is not None and account.handle != new.handle:
+    if account.handle != new.handle:
         said = HandleTaken(new.handle)
+    elif before := _joined_before(account, new):
+        said = before
+    elif refusal := try_lock(state, account, new):
+        said = refusal
     else:
-        account = account or Account(new.handle)
-        said = _join(state, account, new)
-        if isinstance(said, Joined):
-            account.closed, account.signed_list, account.read_receipts = False, b"", True
-            account.listed = {said.device: new.registration}
-            account.list_version += 1
-            said = Joined(said.device, account.list_version)
+        said = _begin(state, account, new)
     state.effects.append(Answer(via, said))
+
+
+def _begin(state: State, account: Account, new: Registered) -> Joined | TooManyDevices:
+    """The device is the only one. Former devices end; the block list, the wishes and the lock are the person's."""
+    former = list(account.devices)
+    said = _join(state, account, new)
+    if isinstance(said, TooManyDevices):
+        return said
+    if not former:
+        account.read_receipts = True
+    account.closed, account.signed_list = False, b""
+    account.listed = {said.device: new.registration}
+    account.list_version += 1
+    state.derived.extend(Unlinked(device) for device in former)
+    return Joined(said.device, account.list_version)
 
 
 def step_linked(state: State, by: int, via: int, new: Linked) -> None:
     """A further device. Nobody seals for it before a list names it."""
     account = state.accounts[new.account]
-    said: Said | None = _check_rights(by, account, new.account)
+    said: Said | None = check_rights(by, account, new.account)
     if said is None:
         assert account is not None
         said = _joined_before(account, new) or _join(state, account, new)
@@ -103,7 +115,7 @@ def _join(state: State, account: Account, new: Registered | Linked) -> Joined | 
 # --- the device list --------------------------------------------------------------------------
 
 
-def needs_account(state: State, _by: int, body: Listed | Closed | Blocked | ReceiptsSet) -> list[Need]:
+def needs_account(state: State, _by: int, body: Listed | Closed | Blocked | ReceiptsSet | PinSet) -> list[Need]:
     missing: list[Need] = []
     missing_row(state.accounts, Kept.ACCOUNT, body.account, missing)
     return missing
@@ -112,7 +124,7 @@ def needs_account(state: State, _by: int, body: Listed | Closed | Blocked | Rece
 def step_listed(state: State, by: int, via: int, new: Listed) -> None:
     """The next list. Whom it no longer names is removed, and learns it at once."""
     account = state.accounts[new.account]
-    said: Said | None = _check_rights(by, account, new.account)
+    said: Said | None = check_rights(by, account, new.account)
     if said is None:
         assert account is not None
         said = _list(state, account, new)
@@ -153,7 +165,7 @@ def step_unlinked(state: State, by: int, via: int, unlinked: Unlinked) -> None:
     device = unlinked.device
     number = account_of(device)
     account = state.accounts[number]
-    said: Said | None = _check_rights(by, account, number)
+    said: Said | None = check_rights(by, account, number)
     if said is None:
         assert account is not None
         said = _unlink(state, account, device)
@@ -176,7 +188,7 @@ def _unlink(state: State, account: Account, device: int) -> Said:
 def step_closed(state: State, by: int, via: int, closed: Closed) -> None:
     """An account ends. The row stays: its handle may come back, its device numbers may not."""
     account = state.accounts[closed.account]
-    said: Said | None = _check_rights(by, account, closed.account)
+    said: Said | None = check_rights(by, account, closed.account)
     if by == SERVER and account is not None and account.closed:
         said = Done()  # Asked again.
     elif said is None:
@@ -184,9 +196,34 @@ def step_closed(state: State, by: int, via: int, closed: Closed) -> None:
         account.closed = True
         account.listed = {}
         account.blocked.clear()
+        account.lock = None
         state.accounts.put(closed.account, account, state.offset)
         state.derived.extend(Unlinked(device) for device in account.devices)
         said = Done()
+    state.effects.append(Answer(via, said))
+
+
+# --- names ------------------------------------------------------------------------------------
+
+
+def needs_relabelled(state: State, _by: int, new: Relabelled) -> list[Need]:
+    missing: list[Need] = []
+    missing_row(state.accounts, Kept.ACCOUNT, account_of(new.device), missing)
+    return missing
+
+
+def step_relabelled(state: State, by: int, via: int, new: Relabelled) -> None:
+    number = account_of(new.device)
+    account = state.accounts[number]
+    said: Said | None = check_rights(by, account, number)
+    if said is None:
+        assert account is not None
+        if device := account.devices.get(new.device):
+            device.label = new.label
+            state.accounts.put(number, account, state.offset)
+            said = Done()
+        else:
+            said = UnknownDevice(new.device)
     state.effects.append(Answer(via, said))
 
 
@@ -195,7 +232,7 @@ def step_closed(state: State, by: int, via: int, closed: Closed) -> None:
 
 def step_blocked(state: State, by: int, via: int, wish: Blocked) -> None:
     account = state.accounts[wish.account]
-    said: Said | None = _check_rights(by, account, wish.account)
+    said: Said | None = check_rights(by, account, wish.account)
     if said is None:
         assert account is not None
         limit = state.shard.limits.blocked_accounts
@@ -213,21 +250,10 @@ def step_blocked(state: State, by: int, via: int, wish: Blocked) -> None:
 
 def step_receipts_set(state: State, by: int, via: int, wish: ReceiptsSet) -> None:
     account = state.accounts[wish.account]
-    said: Said | None = _check_rights(by, account, wish.account)
+    said: Said | None = check_rights(by, account, wish.account)
     if said is None:
         assert account is not None
         account.read_receipts = wish.on
         state.accounts.put(wish.account, account, state.offset)
         said = Done()
     state.effects.append(Answer(via, said))
-
-
-def _check_rights(by: int, account: Account | None, number: int) -> AnyRefusal | None:
-    """Only a device of the account, or the server itself."""
-    if by != SERVER and account_of(by) != number:
-        return NotAllowed()
-    if account is None or (account.closed and not account.devices):
-        return UnknownAccount(number)
-    if by != SERVER and by not in account.devices:
-        return UnknownDevice(by)
-    return None

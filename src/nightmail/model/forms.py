@@ -20,9 +20,11 @@ from .records import (
     Envelope,
     Linked,
     Listed,
+    PinSet,
     Read,
     ReceiptsSet,
     Registered,
+    Relabelled,
     Sent,
     Unlinked,
     Voided,
@@ -36,6 +38,8 @@ NUMBER_MAX = (1 << NUMBER_BITS) - 1
 """Numbers, sequences and stamps: what every language can count to."""
 TAG_BYTES = 16
 TOKEN_BYTES = 32
+PIN_SALT_BYTES = 16
+PIN_BYTES = 32
 
 Complaint: TypeAlias = str | None
 
@@ -58,6 +62,8 @@ class Form:
             Closed: lambda _, body: _out_of(body.account, 1, ACCOUNT_MAX, "account"),
             Blocked: lambda _, body: _out_of(body.peer, 1, ACCOUNT_MAX, "peer"),
             ReceiptsSet: lambda _, body: _out_of(body.account, 1, ACCOUNT_MAX, "account"),
+            Relabelled: self._relabelled,
+            PinSet: self._pin_set,
         }
 
     @property
@@ -164,11 +170,25 @@ class Form:
             return "account is not what follows from the handle"
         if len(new.token) != TOKEN_BYTES:
             return f"token is not a digest of {TOKEN_BYTES} bytes"
-        if len(new.label) > self._form.label_chars:
-            return f"a label has at most {self._form.label_chars} characters"
+        if isinstance(new, Registered) and len(new.pin) not in (0, PIN_BYTES):
+            return f"pin is not a digest of {PIN_BYTES} bytes"
+        if wrong := self._label(new.label):
+            return wrong
         return _out_of(new.account, 1, ACCOUNT_MAX, "account") or _out_of(
             new.registration, 0, NUMBER_MAX, "registration"
         )
+
+    def _relabelled(self, _: int, new: Relabelled) -> Complaint:
+        return self._label(new.label) or _out_of(new.device, 1, DEVICE_MAX, "device")
+
+    def _label(self, label: str) -> Complaint:
+        most = self._form.label_chars
+        return f"a label has at most {most} characters" if len(label) > most else None
+
+    def _pin_set(self, _: int, new: PinSet) -> Complaint:
+        if (len(new.salt), len(new.digest)) not in ((0, 0), (PIN_SALT_BYTES, PIN_BYTES)):
+            return f"a lock has a salt of {PIN_SALT_BYTES} and a digest of {PIN_BYTES} bytes, or neither"
+        return _out_of(new.account, 1, ACCOUNT_MAX, "account")
 
     def _listed(self, _: int, new: Listed) -> Complaint:
         if len(new.devices) > self._form.envelopes or len(set(new.devices)) < len(new.devices):

@@ -24,6 +24,10 @@ class FoldLimits(Struct, frozen=True, array_like=True):
     """Due items handled by one `Ticked`, so that time passing never stops the loop for long."""
     blocked_accounts: int = 10_000
     """Accounts one account may block: its block list is one row."""
+    pin_tries: int = 10
+    """Wrong PINs in a row after which a registration lock compares no more for a while."""
+    pin_lock_ms: int = 7 * DAY_MS
+    """That while, in ms."""
 
 
 class FormLimits(Struct, frozen=True):

@@ -100,7 +100,7 @@ class Read(Body, frozen=True, tag=5):
 
 
 class Registered(Body, frozen=True, tag=16):
-    """An account comes into being, with its first device."""
+    """An account comes into being, with its first device; or whoever owns its handle takes it over."""
 
     account: int
     handle: str
@@ -109,6 +109,10 @@ class Registered(Body, frozen=True, tag=16):
     """SHA-256 of the device's token: the token itself is never stored."""
     label: str
     platform: Platform
+    verified: bool = False
+    """Whether the operator's verification has shown that the handle is theirs."""
+    pin: bytes = b""
+    """What the registration lock is compared with; empty: no PIN was given."""
 
 
 class Linked(Body, frozen=True, tag=17):
@@ -155,6 +159,21 @@ class ReceiptsSet(Body, frozen=True, tag=22):
 
     account: int
     on: bool
+
+
+class Relabelled(Body, frozen=True, tag=25):
+    """A device gets another name."""
+
+    device: int
+    label: str
+
+
+class PinSet(Body, frozen=True, tag=26):
+    """The account's registration lock, from here on. Only the server can make a digest; both empty: no lock."""
+
+    account: int
+    salt: bytes
+    digest: bytes
 
 
 # --- what shards say to each other ------------------------------------------------------------
@@ -231,7 +250,7 @@ class FoldRaised(Body, frozen=True, tag=51):
 
 AnyBody: TypeAlias = (
     Sent | Voided | Acked | ChangesAcked | Read
-    | Registered | Linked | Listed | Unlinked | Closed | Blocked | ReceiptsSet
+    | Registered | Linked | Listed | Unlinked | Closed | Blocked | ReceiptsSet | Relabelled | PinSet
     | Forwarded | Copied | Receipted
     | Ticked | Expired | Watched | LimitsSet | FoldRaised
 )  # fmt: skip
@@ -242,9 +261,9 @@ def home_of(by: int, body: AnyBody) -> int:
     match body:
         case Sent() | Voided():
             return body.to
-        case Registered() | Linked() | Listed() | Closed() | Blocked() | ReceiptsSet():
+        case Registered() | Linked() | Listed() | Closed() | Blocked() | ReceiptsSet() | PinSet():
             return body.account
-        case Unlinked():
+        case Unlinked() | Relabelled():
             return account_of(body.device)
         case _:
             return account_of(by)

@@ -4,7 +4,7 @@
     ├── of a send     OutOfOrder · IdReused · NumberVoided · UnknownRecipient · StaleDevices · MailboxFull
     ├── of an ack     AckAboveHead
     ├── of an account HandleTaken · UnknownAccount · UnknownDevice · NotAllowed · ListConflict
-    │                 TooManyBlocked · TooManyDevices
+    │                 TooManyBlocked · TooManyDevices · PinNeeded · PinWrong · PinLocked
     ├── of form       Malformed
     └── of the moment Unavailable · Overloaded · DiskFull · DeadLettered · RateLimited
 
@@ -163,6 +163,36 @@ class TooManyDevices(Refusal, frozen=True, tag=0x36):
         return f"an account can have {self.limit} devices over its life"
 
 
+class PinNeeded(Refusal, frozen=True, tag=0x39):
+    """The account has a registration lock."""
+
+    handle: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.handle!r} has a registration lock: its PIN is needed"
+
+
+class PinWrong(Refusal, frozen=True, tag=0x3A):
+    tries: int
+    """How many are left."""
+
+    @property
+    def sentence(self) -> str:
+        return f"that is not the PIN; tries left: {self.tries}"
+
+
+class PinLocked(Refusal, frozen=True, tag=0x3B):
+    """Too many wrong PINs."""
+
+    retry = True
+    retry_ms: int
+
+    @property
+    def sentence(self) -> str:
+        return f"too many wrong PINs: try again in {self.retry_ms} ms"
+
+
 class Malformed(Refusal, frozen=True, tag=0x40):
     what: str
 
@@ -224,6 +254,7 @@ AnyRefusal: TypeAlias = (
     OutOfOrder | IdReused | NumberVoided | UnknownRecipient | StaleDevices | MailboxFull
     | AckAboveHead
     | HandleTaken | UnknownAccount | UnknownDevice | NotAllowed | ListConflict | TooManyBlocked | TooManyDevices
+    | PinNeeded | PinWrong | PinLocked
     | Malformed
     | Unavailable | Overloaded | DiskFull | DeadLettered | RateLimited
 )  # fmt: skip

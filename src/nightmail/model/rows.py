@@ -129,6 +129,18 @@ class Device(Struct, array_like=True):
     platform: Platform
 
 
+class Lock(Struct, array_like=True):
+    """A registration lock: whoever takes the account over must know its PIN."""
+
+    salt: bytes
+    digest: bytes
+    """Made by the server, of what the client made of the PIN, with a pepper that is in no row."""
+    wrong: int = 0
+    """Wrong PINs since the last right one."""
+    until: int = 0
+    """No PIN is compared before this time: there were too many wrong ones."""
+
+
 class Account(Struct, array_like=True):
     handle: str
     devices: dict[int, Device] = field(default_factory=dict)
@@ -143,6 +155,7 @@ class Account(Struct, array_like=True):
     next_index: int = 1
     """Device numbers only grow, even through closing and registering again."""
     closed: bool = False
+    lock: Lock | None = None
 
 
 # --- sending ----------------------------------------------------------------------------------
