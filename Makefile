@@ -114,6 +114,7 @@ $(READY): pyproject.toml requirements-dev.txt
 	  fi; }
 	@echo "== setting up $(VENV)"
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
+	@! $(PY) -m pip show --quiet apsw 2>/dev/null || $(PY) -m pip uninstall --quiet --yes apsw  # same module, older name
 	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@

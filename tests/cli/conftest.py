@@ -20,7 +20,13 @@ def server() -> Generator[RunningServer]:
 @pytest.fixture
 def hand(server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hand:
     """Somebody at a terminal, whose profiles are in a folder of their own."""
-    for variable in ("NIGHTMAIL_PROFILE", "NIGHTMAIL_CONFIG", "NIGHTMAIL_OPERATOR__TOKEN"):
+    for variable in (
+        "NIGHTMAIL_PASSPHRASE",
+        "NIGHTMAIL_PASSPHRASE_FILE",
+        "NIGHTMAIL_PROFILE",
+        "NIGHTMAIL_CONFIG",
+        "NIGHTMAIL_OPERATOR__TOKEN",
+    ):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
     monkeypatch.setenv("NIGHTMAIL_SERVER", server.url)

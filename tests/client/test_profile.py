@@ -13,9 +13,12 @@ import pytest
 from nightmail.client import linking
 from nightmail.client.errors import Misused, ProfileDamaged, ProfileError, ProfileInUse, ProfileTooNew, StoreFailed
 from nightmail.client.profile import Profile
+from nightmail.client.sqlite_schema import open_database
 from nightmail.client.sqlite_store import NAME, SqliteStore
 from nightmail.client.store import Cursors
 from nightmail.model.ids import account_id, device_id
+
+KEY = bytes(range(32))
 
 HOLD = """
 import sys
@@ -54,7 +57,7 @@ def test_two_processes_cannot_open_one_profile_and_a_killed_one_lets_go_of_it(tm
 
 
 def test_the_database_is_synced_at_every_commit(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path)
+    store = SqliteStore(tmp_path, KEY)
     pragmas = [store._db.pragma(name) for name in ("journal_mode", "synchronous", "secure_delete", "temp_store")]
     assert pragmas == ["wal", 2, 1, 2]
     store.close()
@@ -64,23 +67,34 @@ def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     db = apsw.Connection(str(tmp_path / NAME))
     db.execute("CREATE TABLE theirs (x)")
     db.close()
+    before = (tmp_path / NAME).read_bytes()
+    with pytest.raises(ProfileDamaged):
+        SqliteStore(tmp_path, KEY)
+    with pytest.raises(ProfileDamaged, match="never sealed"):
+        Profile(tmp_path)
+    assert (tmp_path / NAME).read_bytes() == before
+
+
+def test_a_database_under_our_key_that_is_not_ours_is_left_alone(tmp_path: Path) -> None:
+    db = open_database(str(tmp_path / NAME), KEY)
+    db.pragma("application_id", 1)
+    db.close()
     with pytest.raises(ProfileDamaged, match="not a profile"):
-        SqliteStore(tmp_path)
+        SqliteStore(tmp_path, KEY)
 
 
 def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(b"not a database" * 1_000)
     with pytest.raises(ProfileDamaged):
-        SqliteStore(tmp_path)
+        SqliteStore(tmp_path, KEY)
 
 
 def test_a_newer_profile_is_refused(tmp_path: Path) -> None:
-    SqliteStore(tmp_path).close()
-    db = apsw.Connection(str(tmp_path / NAME))
+    db = open_database(str(tmp_path / NAME), KEY)
     db.pragma("user_version", 99)
     db.close()
     with pytest.raises(ProfileTooNew):
-        SqliteStore(tmp_path)
+        SqliteStore(tmp_path, KEY)
 
 
 def test_a_profile_that_cannot_be_made_is_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -90,7 +104,7 @@ def test_a_profile_that_cannot_be_made_is_refused_in_one_sentence(tmp_path: Path
 
 
 def test_after_a_failed_write_nothing_more_is_taken_until_it_is_opened_anew(tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path)
+    store = SqliteStore(tmp_path, KEY)
     store.put_cursors(Cursors(1))
     store.commit()
     store._db.pragma("query_only", 1)
@@ -102,7 +116,7 @@ def test_after_a_failed_write_nothing_more_is_taken_until_it_is_opened_anew(tmp_
     with pytest.raises(StoreFailed):
         store.commit()
     store.close()
-    again = SqliteStore(tmp_path)
+    again = SqliteStore(tmp_path, KEY)
     assert again.cursors() == Cursors(1)
     again.close()
 

@@ -26,6 +26,7 @@ from nightmail.model.ids import account_id, device_id
 from nightmail.model.words import Kind, Lane
 
 ALICE, BOB = account_id("alice"), account_id("bob")
+KEY = bytes(range(32))
 PHONE, TABLET = device_id(ALICE, 1), device_id(BOB, 1)
 
 
@@ -54,9 +55,9 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
 
     def reopen(store: Store) -> Store:
         store.close()
-        return SqliteStore(tmp_path)
+        return SqliteStore(tmp_path, KEY)
 
-    place = Kept(SqliteStore(tmp_path), reopen)
+    place = Kept(SqliteStore(tmp_path, KEY), reopen)
     yield place
     place.store.close()
 

@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "send": ("send", "Send a message; also without a network."),
     "listen": ("listen", "Print messages and ticks as they come."),
     "devices": ("devices", "List, link and remove the devices of an account."),
+    "profile": ("profile", "Show and change what keeps a profile sealed."),
     "trace": ("trace", "Tell the whole life of one message; for operators."),
     "config": ("config", "Show and check the settings of a server."),
     "verify": ("verify", "Try to make a server lose, double or reorder messages."),

@@ -15,9 +15,11 @@ from rich.table import Table
 
 from nightmail.client import Client, linking
 from nightmail.client.errors import Misused
+from nightmail.client.protection import Secret
 
 from .failing import Exit, Failure, sentence
 from .profiles import (
+    STORE_FILE,
     chosen,
     client_of,
     named,
@@ -28,6 +30,7 @@ from .profiles import (
     short_name,
 )
 from .saying import as_json_option, command_line, console, say_json
+from .unlocking import keeping_options, secret_for, secret_to_keep
 
 
 @click.group("devices", short_help="List, link and remove the devices of an account.")
@@ -58,6 +61,7 @@ def list_(profile: str | None, servers: tuple[str, ...], ca_file: str | None, as
 @command.command("link")
 @click.argument("new_profile", metavar="NEW_PROFILE")
 @click.option("--label", default="second device", help="What the device is called in the list of devices.")
+@keeping_options
 @profile_option
 @server_options
 @as_json_option
@@ -71,7 +75,8 @@ def link(
     """
     path, new_path = chosen(profile), named(new_profile)
     found = servers_of(path, servers)
-    device, handle = asyncio.run(_link(client_of(path, found, ca_file=ca_file), new_path, label))
+    secret = secret_to_keep() if not (new_path / STORE_FILE).exists() else secret_for(new_path)
+    device, handle = asyncio.run(_link(client_of(path, found, ca_file=ca_file), new_path, label, secret))
     remember_servers(new_path, found)
     if as_json:
         say_json({"handle": handle, "device": f"{device:x}", "profile": str(new_path), "servers": found})
@@ -107,15 +112,15 @@ async def _list(client: Client) -> tuple[dict[str, Any], str]:
         return await client.http.devices(), f"{client.identity.device:x}"
 
 
-async def _link(client: Client, new_path: Path, label: str) -> tuple[int, str]:
+async def _link(client: Client, new_path: Path, label: str, secret: Secret | None) -> tuple[int, str]:
     async with client:
         handle = client.identity.handle
         try:
-            request = linking.begin(new_path, handle, label)
+            request = linking.begin(new_path, handle, label, secret=secret)
         except Misused as error:
             raise Failure(Exit.USAGE, sentence(error), "Name another folder for the new device.") from None
         device = await client.link(request)
-        linking.finish(new_path, device)
+        linking.finish(new_path, device, secret)
         return device, handle
 
 

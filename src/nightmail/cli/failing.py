@@ -42,6 +42,8 @@ class Exit(IntEnum):
     """The message is safe in the outbox, and has not yet got as far as was asked."""
     ENDED = 15
     """The server will not have this device any more, or another process took its place."""
+    LOCKED = 16
+    """The profile is sealed, and what opens it is missing or wrong."""
 
 
 class Failure(click.ClickException):
@@ -101,6 +103,10 @@ def explain(error: errors.ClientError) -> Failure:
             return Failure(Exit.DAMAGED, sentence(error), "Nothing in it was changed.")
         case errors.ProfileTooNew():
             return Failure(Exit.DAMAGED, sentence(error), "Use the newer nightmail that wrote it.")
+        case errors.WrongSecret():
+            return Failure(Exit.LOCKED, sentence(error), "Nothing was touched.")
+        case errors.ProfileLocked():
+            return Failure(Exit.LOCKED, sentence(error))
         case errors.ProfileError():
             return Failure(Exit.UNWRITABLE, sentence(error), "Check its rights, or name another one (--profile).")
         case errors.StoreFailed():

@@ -23,6 +23,7 @@ from nightmail.client import Client
 from nightmail.client.errors import Misused
 
 from .failing import Exit, Failure
+from .unlocking import passphrase_option, secret_for
 
 DEFAULT_SERVER = "http://127.0.0.1:8640"
 PROFILE_VARIABLE = "NIGHTMAIL_PROFILE"
@@ -101,7 +102,8 @@ def remember_servers(path: Path, servers: Sequence[str]) -> None:
 
 
 def client_of(path: Path, servers: Sequence[str], **options: Any) -> Client:
-    """A client on a profile. Raises Failure for an address that is none."""
+    """A client on a profile, with what opens it. Raises Failure for an address that is none."""
+    options.setdefault("secret", secret_for(path))
     try:
         return Client(path, servers, **options)
     except Misused as error:
@@ -118,6 +120,7 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 
 def profile_option(command: Any) -> Any:
+    command = passphrase_option(command)
     return click.option(
         "-p", "--profile", metavar="NAME|PATH", shell_complete=_complete,
         help=f"Whose device this is; also {PROFILE_VARIABLE}. Not needed while there is only one.",

@@ -13,6 +13,9 @@ from .errors import ClientError
 from .events import Event
 from .handles import Receipt
 from .messages import Message, Tick
+from .protection import KeyFile, Keyring, Passphrase
 from .sync import SyncClient
 
-__all__ = ["Client", "ClientError", "Event", "Message", "Receipt", "SyncClient", "Tick"]
+__all__ = [
+    "Client", "ClientError", "Event", "KeyFile", "Keyring", "Message", "Passphrase", "Receipt", "SyncClient", "Tick",
+]  # fmt: skip

@@ -39,6 +39,7 @@ from .listeners import Listeners
 from .machine import Machine
 from .messages import Message, Position, Tick
 from .profile import Profile
+from .protection import Secret
 from .route import Route
 from .sealer import Sealer
 from .store import Conversation, Identity, Mark, Store
@@ -58,13 +59,18 @@ class Client:
         ca_file: str | os.PathLike[str] | None = None,
         sealer: Sealer | None = None,
         limits: ClientLimits | None = None,
+        secret: Secret | None = None,
     ) -> None:
-        """`handle` is registered if the profile is new; `ca_file` names who may vouch for the server (wss)."""
+        """`handle` is registered if the profile is new; `ca_file` names who may vouch for the server (wss).
+
+        `secret` keeps the profile's key (protection.py): a passphrase is needed each time, the others once.
+        """
         self.limits = limits or ClientLimits()
         self._path = Path(profile).expanduser()
         self._chance = SystemRandom()
         self._route = Route(servers, self.limits, self._chance)
         self._handle, self._label, self._platform, self._sealer = handle, label, platform, sealer
+        self._secret = secret
         self._tls = ssl.create_default_context(cafile=os.fspath(ca_file)) if ca_file else None
         self._listeners = Listeners(self.limits.events)
         self._receipts: WeakValueDictionary[str, Receipt] = WeakValueDictionary()
@@ -80,7 +86,7 @@ class Client:
         """Open the profile, register if it is new, and begin to connect. Does not wait for the network otherwise."""
         if self._profile is not None:
             raise Misused("a client is opened once")
-        self._profile = profile = Profile(self._path)
+        self._profile = profile = Profile(self._path, self._secret)
         try:
             identity = await self._join(profile)
             machine = Machine(profile.store, identity, self._sealer, self.limits, self._chance)

@@ -8,7 +8,9 @@
     ├── ProfileError
     │   ├── ProfileInUse     another process has this profile open
     │   ├── ProfileDamaged   not a profile, or not what was written
-    │   └── ProfileTooNew    written by a newer version
+    │   ├── ProfileTooNew    written by a newer version
+    │   └── ProfileLocked    sealed, and what keeps its key is not here
+    │       └── WrongSecret  what was given does not open it; nothing was touched
     ├── StoreFailed          the disk did not take it; nothing of it was sent or shown
     ├── Stopped              the server will not have this device any more
     ├── Misbehaved           the server said something that it may not say
@@ -59,6 +61,18 @@ class ProfileDamaged(ProfileError):
 
 
 class ProfileTooNew(ProfileError):
+    pass
+
+
+class ProfileLocked(ProfileError):
+    """`kept_by` is "passphrase", "key_file" or "keyring": what is wanted."""
+
+    def __init__(self, kept_by: str, sentence: str) -> None:
+        self.kept_by = kept_by
+        super().__init__(sentence)
+
+
+class WrongSecret(ProfileLocked):
     pass
 
 

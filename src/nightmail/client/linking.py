@@ -22,6 +22,7 @@ from nightmail.model.words import Platform
 
 from .errors import Misused
 from .profile import Profile
+from .protection import Secret
 from .store import Identity
 
 TOKEN_BYTES = 32
@@ -49,9 +50,12 @@ def token_digest(identity: Identity) -> str:
     return hashlib.sha256(identity.token).hexdigest()
 
 
-def begin(path: str | os.PathLike[str], handle: str, label: str = "", platform: Platform = Platform.CLI) -> LinkRequest:
+def begin(
+    path: str | os.PathLike[str], handle: str, label: str = "", platform: Platform = Platform.CLI,
+    secret: Secret | None = None,
+) -> LinkRequest:  # fmt: skip
     """Make a profile for a new device. Asking again gives the same request."""
-    profile = Profile(Path(path).expanduser())
+    profile = Profile(Path(path).expanduser(), secret)
     try:
         identity = profile.store.identity()
         if identity is None:
@@ -65,9 +69,9 @@ def begin(path: str | os.PathLike[str], handle: str, label: str = "", platform: 
         profile.close()
 
 
-def finish(path: str | os.PathLike[str], device: int) -> None:
+def finish(path: str | os.PathLike[str], device: int, secret: Secret | None = None) -> None:
     """The older device was given this number for us."""
-    profile = Profile(Path(path).expanduser())
+    profile = Profile(Path(path).expanduser(), secret)
     try:
         identity = profile.store.identity()
         if identity is None or account_of(device) != identity.account or identity.device not in (0, device):

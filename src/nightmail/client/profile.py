@@ -1,7 +1,11 @@
-"""A profile: one folder, one device, one process at a time.
+"""A profile: one folder, one device, one process at a time, sealed at rest.
 
-Knows:   the lock file; the kernel lets go of it when the process ends, however it ends.
-Touches: the folder (readable by nobody else), the lock file, and the store in it.
+    lock            who has it; the kernel lets go of it when the process ends, however it ends
+    key             the database's key, sealed by a passphrase, a key file or the keyring (keybox.py)
+    nightmail.db    everything else, sealed page by page with its write-ahead log
+
+Touches: the folder (readable by nobody else), and what is in it.
+Never:   opens or makes a database that is not sealed.
 """
 
 from __future__ import annotations
@@ -10,8 +14,10 @@ import fcntl
 import os
 from pathlib import Path
 
-from .errors import ProfileError, ProfileInUse
-from .sqlite_store import SqliteStore
+from . import keybox
+from .errors import ProfileDamaged, ProfileError, ProfileInUse
+from .protection import KeyFile, Secret
+from .sqlite_store import NAME, SqliteStore
 
 LOCK_NAME = "lock"
 
@@ -19,7 +25,11 @@ LOCK_NAME = "lock"
 class Profile:
     """Create it if need be, and hold it until `close`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, secret: Secret | None = None) -> None:
+        """`secret` keeps a new profile, and opens one that a passphrase keeps; a key file and the keyring are found.
+
+        Raises ProfileInUse, ProfileLocked, WrongSecret.
+        """
         self.path = path
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -29,7 +39,8 @@ class Profile:
             raise ProfileError(f"{path} cannot be used as a profile: {error.strerror}") from error
         try:
             self._take()
-            self.store = SqliteStore(path)
+            self._key = self._open_box(secret)
+            self.store = SqliteStore(path, self._key)
         except BaseException:
             self._release()
             raise
@@ -44,6 +55,20 @@ class Profile:
             raise ProfileInUse(f"the profile {self.path} is in use by {whom}") from error
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, b"%d\n" % os.getpid(), 0)
+
+    def _open_box(self, secret: Secret | None) -> bytes:
+        if (key := keybox.open_box(self.path, secret)) is not None:
+            return key
+        if (self.path / NAME).exists():
+            raise ProfileDamaged(f"the profile {self.path} has a database but no key: it was never sealed, or lost it")
+        # The box is durable before the database is: a crash between them leaves nothing that cannot be opened.
+        key = os.urandom(keybox.KEY_BYTES)
+        keybox.make_box(self.path, secret or KeyFile(), key)
+        return key
+
+    def keep_by(self, secret: Secret) -> None:
+        """From now on this opens it, and what opened it before does not."""
+        keybox.make_box(self.path, secret, self._key)
 
     def close(self) -> None:
         """May be called again."""

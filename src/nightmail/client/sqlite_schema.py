@@ -49,10 +49,15 @@ STEPS: tuple[str, ...] = (_FIRST,)
 """Step n turns version n into n + 1. Shipped steps never change; only ever add."""
 
 
-def open_database(path: str, steps: tuple[str, ...] = STEPS) -> apsw.Connection:
+CIPHER = "chacha20"
+"""ChaCha20-Poly1305 for every page, in the database and in its write-ahead log: a page that was changed is no page."""
+
+
+def open_database(path: str, key: bytes, steps: tuple[str, ...] = STEPS) -> apsw.Connection:
     db = apsw.Connection(path)
     try:
         db.set_busy_timeout(BUSY_MS)
+        _unseal(db, path, key)
         _check(db, path, steps)
         _set(db, path, "journal_mode", "WAL", "wal")
         _set(db, path, "synchronous", "FULL", 2)
@@ -69,8 +74,15 @@ def open_database(path: str, steps: tuple[str, ...] = STEPS) -> apsw.Connection:
 def explain(error: BaseException, path: str) -> ClientError:
     """One sentence, under the name that says what to do about it."""
     if isinstance(error, (apsw.NotADBError, apsw.CorruptError)):
-        return ProfileDamaged(f"{path} is not a database, or it is damaged")
+        return ProfileDamaged(f"{path} is not what was written under this profile's key")
     return ProfileError(f"{path} cannot be opened for writing: {error}")
+
+
+def _unseal(db: apsw.Connection, path: str, key: bytes) -> None:
+    """The key itself, not something to derive one from. Another SQLite would ignore these words, so ask what it did."""
+    db.pragma("cipher", CIPHER)
+    if db.pragma("key", f"raw:{key.hex()}") != "ok" or db.pragma("cipher") != CIPHER:
+        raise ProfileError(f"{path} cannot be sealed: this SQLite knows no {CIPHER}")
 
 
 def _check(db: apsw.Connection, path: str, steps: tuple[str, ...]) -> None:

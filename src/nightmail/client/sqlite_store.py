@@ -1,4 +1,4 @@
-"""The store in one SQLite file: WAL, every commit synced, schema counted in `user_version`.
+"""The store in one sealed SQLite file: WAL, every commit synced, schema counted in `user_version`.
 
 Knows:   the tables, and which row goes where.
 Touches: `nightmail.db` in a profile folder that somebody else has locked.
@@ -44,10 +44,10 @@ ORDER BY shown_at DESC, id_at DESC, id_sequence DESC, id DESC LIMIT ?
 class SqliteStore:
     """A `Store`. Begins a transaction with the first write, ends it with `commit` or `rollback`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, key: bytes) -> None:
         path = str(folder / NAME)
         try:
-            self._db = sqlite_schema.open_database(path)
+            self._db = sqlite_schema.open_database(path, key)
         except (apsw.Error, OSError) as error:
             raise sqlite_schema.explain(error, path) from error
         self._open = False

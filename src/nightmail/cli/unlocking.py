@@ -1,0 +1,125 @@
+"""What opens a profile, and what is to keep a new one: from options, the environment, or the person.
+
+    --passphrase-file FILE  >  NIGHTMAIL_PASSPHRASE  >  NIGHTMAIL_PASSPHRASE_FILE  >  asked, without echo
+
+Knows:   which profile wants a passphrase; the others open by themselves.
+Never:   takes a passphrase as an argument: every process of the machine can read those.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nightmail.client import KeyFile, Keyring, Passphrase, keybox
+from nightmail.client.protection import Secret
+
+from .failing import Exit, Failure
+
+VARIABLE = "NIGHTMAIL_PASSPHRASE"
+FILE_VARIABLE = "NIGHTMAIL_PASSPHRASE_FILE"
+_META = "nightmail.unlocking"
+
+
+def passphrase_option(command: Any) -> Any:
+    """For every command that opens a profile. The value waits in the context until a profile asks for it."""
+    return click.option(
+        "--passphrase-file", type=click.Path(exists=True, dir_okay=False), expose_value=False, callback=_keep("file"),
+        help=f"Where the profile's passphrase stands, if it has one; also {FILE_VARIABLE} and {VARIABLE}.",
+    )(command)  # fmt: skip
+
+
+def keeping_options(command: Any) -> Any:
+    """For every command that makes a profile, or changes what keeps it."""
+    for option in (
+        click.option("--keyring", is_flag=True, expose_value=False, callback=_keep("keyring"),
+                     help="Keep the profile's key in the system's keyring."),
+        click.option("--key-file", type=click.Path(dir_okay=False), metavar="FILE", expose_value=False,
+                     callback=_keep("key_file"), help="Keep it in this file; made if it is not there."),
+        click.option("--passphrase", is_flag=True, expose_value=False, callback=_keep("passphrase"),
+                     help="Keep it by a passphrase, which is asked for now."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def secret_for(path: Path) -> Secret | None:
+    """What opens this profile; None: it opens by itself."""
+    if keybox.kind_of(path) != "passphrase":
+        return None
+    if (given := _given()) is not None:
+        return given
+    return Passphrase(_ask(f"Passphrase of {path.name}"))
+
+
+def secret_to_keep() -> Secret | None:
+    """What is to keep a new profile; None: nothing was said."""
+    wishes = {name: value for name in ("keyring", "key_file", "passphrase") if (value := _meta().get(name))}
+    if len(wishes) > 1:
+        raise click.UsageError("Say one of --passphrase, --keyring and --key-file.")
+    if "keyring" in wishes:
+        return Keyring()
+    if "key_file" in wishes:
+        return KeyFile(str(wishes["key_file"]))
+    if (given := _given()) is not None:
+        return given
+    return ask_new() if wishes else None
+
+
+def ask_new() -> Passphrase:
+    first = _ask("New passphrase")
+    if _ask("The same again") != first:
+        raise Failure(Exit.LOCKED, "The two are not the same.", "Nothing was changed.")
+    return Passphrase(first)
+
+
+def from_file(file: str) -> Passphrase:
+    try:
+        text = Path(file).read_text().removesuffix("\n")
+    except (OSError, UnicodeDecodeError):
+        raise Failure(Exit.LOCKED, f"{file} cannot be read as a passphrase.") from None
+    if not text:
+        raise Failure(Exit.LOCKED, f"{file} is empty.")
+    return Passphrase(text)
+
+
+# --- small things -----------------------------------------------------------------------------
+
+
+def _given() -> Passphrase | None:
+    if file := _meta().get("file"):
+        return from_file(file)
+    if text := os.environ.get(VARIABLE):
+        return Passphrase(text)
+    if file := os.environ.get(FILE_VARIABLE):
+        return from_file(file)
+    return None
+
+
+def _ask(what: str) -> str:
+    if not can_ask():
+        raise Failure(
+            Exit.LOCKED, "A passphrase is needed, and nobody can be asked.",
+            f"Give it with --passphrase-file, {FILE_VARIABLE} or {VARIABLE}.",
+        )  # fmt: skip
+    return str(click.prompt(what, hide_input=True, err=True))
+
+
+def can_ask() -> bool:
+    return sys.stdin.isatty()
+
+
+def _keep(name: str) -> Any:
+    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        ctx.meta.setdefault(_META, {})[name] = value
+
+    return keep
+
+
+def _meta() -> dict[str, Any]:
+    context = click.get_current_context(silent=True)
+    return context.meta.get(_META, {}) if context else {}
