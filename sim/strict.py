@@ -160,6 +160,7 @@ class StrictState(State):
         self.watched: dict[Kept, StrictTable[Any, Any]] = {}
         self.streams = self._watched(self.streams, Kept.STREAM, lambda key: self.owns(key[1]))
         self.accounts = self._watched(self.accounts, Kept.ACCOUNT, self.owns)
+        self.keys = self._watched(self.keys, Kept.KEYS, self.owns_device)
         self.mailboxes = self._watched(self.mailboxes, Kept.MAILBOX, self.owns_device)
         self.changes = self._watched(self.changes, Kept.CHANGES, self.owns_device)
         # Time and dead letters belong to whichever shard has them.

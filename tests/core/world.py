@@ -31,6 +31,7 @@ from nightmail.model.notes import Note
 from nightmail.model.records import (
     AnyBody,
     Blocked,
+    Claimed,
     Closed,
     Envelope,
     Forwarded,
@@ -38,6 +39,7 @@ from nightmail.model.records import (
     Linked,
     Listed,
     PinSet,
+    Published,
     ReceiptsSet,
     Record,
     Registered,
@@ -59,6 +61,7 @@ from nightmail.model.rows import (
     EntryRange,
     Gap,
     Kept,
+    Keys,
     Mailbox,
     Need,
     RowKey,
@@ -268,7 +271,7 @@ class World:
                 return self.of(body.to)
             case Registered() | Linked() | Listed() | Closed() | Blocked() | ReceiptsSet() | PinSet():
                 return self.of(body.account)
-            case Unlinked() | Relabelled():
+            case Unlinked() | Claimed() | Relabelled():
                 return self.of(account_of(body.device))
             case _:
                 return self.of(account_of(by))
@@ -388,6 +391,9 @@ class World:
     def changes(self, device: int) -> Changes | None:
         return self.of(account_of(device)).row(Kept.CHANGES, device)
 
+    def keys(self, device: int) -> Keys | None:
+        return self.of(account_of(device)).row(Kept.KEYS, device)
+
     def due(self, person: Person) -> dict[int, list[DueItem]]:
         """What is scheduled on the shard that a person lives on, by second."""
         rows, _ = self.of(person.account).everything()
@@ -440,3 +446,17 @@ def sealed(device: int, text: str = "hello", registration: int | None = None) ->
 
 def opened(entry: Entry) -> str:
     return entry.ciphertext.decode().partition("|")[2]
+
+
+def published(
+    device: int, ids: Sequence[int], kem_ids: Sequence[int], *, identity: str = "identity", renewed: int = 1
+) -> Published:  # fmt: skip
+    """Keys of a device, cut short: the fold looks at their ids only."""
+    return Published(
+        100 + (device & 0xFFF),
+        identity.encode(),
+        renewed.to_bytes(4, "big") + b"signed",
+        b"\1" + renewed.to_bytes(4, "big") + b"last resort",
+        tuple(key.to_bytes(4, "big") + b"x25519" for key in ids),
+        tuple(b"\0" + key.to_bytes(4, "big") + b"kem" for key in kem_ids),
+    )

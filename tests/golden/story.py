@@ -16,6 +16,7 @@ from nightmail.model.records import (
     BadRecord,
     Blocked,
     ChangesAcked,
+    Claimed,
     Closed,
     FoldRaised,
     Forwarded,
@@ -34,7 +35,7 @@ from nightmail.model.records import (
     encode_record,
 )
 from nightmail.model.words import Lane, Platform
-from tests.core.world import Memory, Node, Person, World, name_of, sealed
+from tests.core.world import Memory, Node, Person, World, name_of, published, sealed
 
 from .logs import Line
 
@@ -54,6 +55,7 @@ def tell(shards: int, fold: int) -> list[Line]:
     _unreadable(town, alice, bob)
     _blocks_and_wishes(town, alice, bob, carol)
     _lists(town, alice, bob, carol)
+    _keys(town, alice, bob, carol)
     _quotas(town, carol, dave)
     _time(town, alice, bob, dave)
     _endings(town, alice, bob, carol, dave)
@@ -187,6 +189,34 @@ def _lists(town: Town, alice: Person, bob: Person, carol: Person) -> None:
     town.send(carol[1], alice, 2, envelopes=(sealed(alice[1], registration=999),))
     # The sender's own list is old: which of her devices has no copy is told.
     town.send(alice[1], carol, 1, own_envelopes=(sealed(alice[2]),))
+
+
+def _keys(town: Town, alice: Person, bob: Person, carol: Person) -> None:
+    """Published, claimed, claimed again, used up, published again, more than fit, and of whom there are none."""
+    town.limit(stock_one_time=6, stock_kem=3, low_one_time=3, low_kem=2, claims_kept=5, claims_per_minute=3)
+    town.do(carol[1], Claimed(bob[1], 1))
+    town.do(bob[1], published(bob[1], range(2, 7), range(2, 5)))
+    town.do(bob[1], published(bob[1], range(2, 7), range(2, 5)))
+    for request in (1, 2, 1, 3, 4):  # the third is a repeat, the last is one too many
+        town.do(carol[1], Claimed(bob[1], request))
+    town.now += 60 * SECOND
+    for request in (1, 5, 6):
+        town.do(carol[1], Claimed(bob[1], request))
+    town.do(alice[1], Claimed(bob[1], 1))  # nothing is left
+    town.do(carol[1], Claimed(bob[1], 1))  # forgotten by now
+    town.do(bob[1], published(bob[1], range(5, 15), range(4, 9), renewed=7))
+    town.do(bob[1], published(bob[1], range(15, 16), range(0), renewed=6))  # what was replaced does not come back
+    town.do(alice[1], Claimed(bob[1], 1))
+    town.do(alice[2], Claimed(bob[1], 1))
+    town.now += DAY_MS
+    town.do(alice[1], Claimed(bob[1], 1))  # too late to be the same
+    town.do(bob[1], published(bob[1], range(20, 21), range(20, 21), identity="another"))
+    town.do(bob[1], published(bob[3], range(20, 21), range(20, 21)))
+    town.do(bob[3], published(bob[3], range(2, 4), range(0)))  # goes with its keys, later
+    town.do(device_id(bob.account, 99), published(bob[3], range(2, 4), range(2, 4)))
+    town.do(carol[1], Claimed(device_id(bob.account, 99), 1))
+    town.do(carol[1], Claimed(device_id(account_id("eve"), 1), 1))
+    town.limit()
 
 
 def _quotas(town: Town, carol: Person, dave: Person) -> None:

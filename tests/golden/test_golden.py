@@ -96,7 +96,6 @@ def test_from_any_checkpoint_on_the_log_comes_to_the_same(fold: int, log: str) -
 
 NOT_THE_FOLDS = {
     refusals.Malformed, refusals.Unavailable, refusals.Overloaded, refusals.DiskFull, refusals.DeadLettered,
-    refusals.RateLimited,  # the gateway says it, before anything is logged
     refusals.TooManyDevices,  # after 4,095 of them
 }  # fmt: skip
 

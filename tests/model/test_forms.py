@@ -19,6 +19,7 @@ from nightmail.model.records import (
     BadRecord,
     Blocked,
     ChangesAcked,
+    Claimed,
     Closed,
     Copied,
     Envelope,
@@ -29,6 +30,7 @@ from nightmail.model.records import (
     Linked,
     Listed,
     PinSet,
+    Published,
     Read,
     Receipted,
     ReceiptsSet,
@@ -62,6 +64,16 @@ REGISTERED = Registered(BOB, "bob", 5, bytes(32), "phone", Platform.CLI)
 LINKED = Linked(BOB, 5, bytes(32), "phone", Platform.CLI)
 LISTED = Listed(BOB, 1, (TABLET,), b"signed")
 READ = Read(BOB, (Span(TABLET, NORMAL, 1, 3),))
+
+PUBLISHED = Published(5, bytes(128), bytes(100), b"\1" + bytes(1_636), (), ())
+
+
+def one_time(key: int, size: int = 36) -> bytes:
+    return key.to_bytes(4, "big").ljust(size, b".")
+
+
+def one_time_kem(key: int, size: int = 1_637) -> bytes:
+    return (b"\0" + key.to_bytes(4, "big")).ljust(size, b".")
 
 
 def but(body: Any, **changes: Any) -> Any:
@@ -106,6 +118,13 @@ WELL_FORMED: dict[str, AnyBody] = {
     "somebody blocked": Blocked(BOB, account_id("eve"), True),
     "somebody unblocked": Blocked(BOB, account_id("eve"), False),
     "receipts off": ReceiptsSet(BOB, False),
+    "keys": PUBLISHED,
+    "as many keys as can be": but(
+        PUBLISHED, one_time=tuple(map(one_time, range(1, 201))), one_time_kem=tuple(map(one_time_kem, range(1, 41)))
+    ),
+    "the last of all keys": but(PUBLISHED, one_time=(one_time(2**32 - 1),), one_time_kem=(one_time_kem(2**32 - 1),)),
+    "a claim": Claimed(TABLET, 1),
+    "the last of all claims": Claimed(DEVICE_MAX, NUMBER_MAX),
     "a takeover": but(REGISTERED, verified=True, pin=bytes(32)),
     "a device's new name": Relabelled(TABLET, "l" * 64),
     "a lock": PinSet(BOB, bytes(16), bytes(32)),
@@ -191,6 +210,37 @@ MALFORMED: dict[str, tuple[AnyBody, str]] = {
     "nobody closed": (Closed(0), "account is not between 1 and"),
     "nobody blocked": (Blocked(BOB, 0, True), "peer is not between 1 and"),
     "nobody's receipts": (ReceiptsSet(0, True), "account is not between 1 and"),
+    "keys of no registration": (but(PUBLISHED, registration=-1), f"registration is not between 0 {NUMBERS}"),
+    "an identity too short": (but(PUBLISHED, identity=bytes(127)), "identity is not 128 bytes"),
+    "a signed prekey too long": (but(PUBLISHED, signed=bytes(101)), "signed is not 100 bytes"),
+    "no last resort": (but(PUBLISHED, last_resort=b""), "last_resort is not 1637 bytes"),
+    "a last resort that is none": (but(PUBLISHED, last_resort=bytes(1_637)), "last_resort does not say that it is one"),
+    "too many keys": (
+        but(PUBLISHED, one_time=tuple(map(one_time, range(1, 202)))),
+        "one_time has more than 200 keys",
+    ),
+    "too many KEM keys": (
+        but(PUBLISHED, one_time_kem=tuple(map(one_time_kem, range(1, 42)))),
+        "one_time_kem has more than 40 keys",
+    ),
+    "a key too short": (but(PUBLISHED, one_time=(one_time(1, 35),)), "one_time has a key that is not 36 bytes"),
+    "a KEM key too long": (
+        but(PUBLISHED, one_time_kem=(one_time_kem(1, 1_638),)),
+        "one_time_kem has a key that is not 1637 bytes",
+    ),
+    "a key twice": (but(PUBLISHED, one_time=(one_time(1),) * 2), "one_time has ids that do not ascend from 1"),
+    "a key without a number": (but(PUBLISHED, one_time=(one_time(0),)), "one_time has ids that do not ascend from 1"),
+    "KEM keys out of order": (
+        but(PUBLISHED, one_time_kem=(one_time_kem(2), one_time_kem(1))),
+        "one_time_kem has ids that do not ascend from 1",
+    ),
+    "a last resort among others": (
+        but(PUBLISHED, one_time_kem=(b"\1" + one_time_kem(1)[1:],)),
+        "one_time_kem has a last-resort key",
+    ),
+    "a claim of nobody": (Claimed(0, 1), f"device is not {DEVICES}"),
+    "a claim without a number": (Claimed(TABLET, 0), f"request is not between 1 {NUMBERS}"),
+    "a claim beyond": (Claimed(TABLET, NUMBER_MAX + 1), f"request is not between 1 {NUMBERS}"),
     "a PIN that is no digest": (but(REGISTERED, pin=b"1234"), "pin is not a digest of 32 bytes"),
     "a device's new name too long": (Relabelled(TABLET, "l" * 65), "a label has at most 64 characters"),
     "a name for no device": (Relabelled(0, ""), f"device is not {DEVICES}"),

@@ -211,6 +211,7 @@ def test_every_table_has_a_number_that_never_changes() -> None:
         "DUE_HOUR": 5,
         "DUE": 6,
         "DEAD_LETTER": 7,
+        "KEYS": 8,
     }
     assert RowKey(Kept.ACCOUNT, 5) == RowKey(Kept.ACCOUNT, 5, 0)
 

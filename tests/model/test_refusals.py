@@ -8,17 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightmail.model.answers import Accepted, Done, Joined, Said, Settled
+from nightmail.model.answers import Accepted, Bundle, Done, Joined, Said, Settled, Stocked
 from nightmail.model.refusals import (
     AckAboveHead,
     AnyRefusal,
     DeadLettered,
     DiskFull,
     HandleTaken,
+    IdentityFixed,
     IdReused,
     ListConflict,
     MailboxFull,
     Malformed,
+    NoKeys,
     NotAllowed,
     NumberVoided,
     OutOfOrder,
@@ -52,6 +54,8 @@ EACH: dict[AnyRefusal, str] = {
     ListConflict(3): "the device list is at version 3: the next one must be built on it",
     TooManyBlocked(5): "the block list is full: limit 5 accounts",
     TooManyDevices(4095): "an account can have 4095 devices over its life",
+    NoKeys(0xAB): "device ab has published no keys yet",
+    IdentityFixed(): "a device keeps the identity that it published first: with other keys it is another device",
     PinNeeded("alice"): "'alice' has a registration lock: its PIN is needed",
     PinWrong(3): "that is not the PIN; tries left: 3",
     PinLocked(40): "too many wrong PINs: try again in 40 ms",
@@ -77,6 +81,8 @@ CODES = {
     ListConflict: 0x34,
     TooManyBlocked: 0x35,
     TooManyDevices: 0x36,
+    NoKeys: 0x37,
+    IdentityFixed: 0x38,
     PinNeeded: 0x39,
     PinWrong: 0x3A,
     PinLocked: 0x3B,
@@ -87,7 +93,7 @@ CODES = {
     DeadLettered: 0x53,
     RateLimited: 0x54,
 }
-WORTH_A_RETRY = {OutOfOrder, MailboxFull, PinLocked, Unavailable, Overloaded, DiskFull, RateLimited}
+WORTH_A_RETRY = {OutOfOrder, MailboxFull, NoKeys, PinLocked, Unavailable, Overloaded, DiskFull, RateLimited}
 
 kinds = get_args(AnyRefusal)
 each = pytest.mark.parametrize("refusal", EACH, ids=lambda refusal: type(refusal).__name__)
@@ -100,7 +106,7 @@ def test_every_refusal_there_is_can_be_said() -> None:
 
 def test_codes_are_what_they_have_always_been_and_none_is_used_twice() -> None:
     assert {type(refusal): refusal.code for refusal in EACH} == CODES
-    answers = [kind.__struct_config__.tag for kind in (Accepted, Settled, Joined, Done)]
+    answers = [kind.__struct_config__.tag for kind in (Accepted, Settled, Joined, Done, Stocked, Bundle)]
     assert len({*CODES.values(), *answers}) == len(CODES) + len(answers)
 
 
@@ -114,7 +120,11 @@ def test_every_refusal_tells_whether_the_same_again_may_succeed(refusal: AnyRefu
     assert refusal.retry == (type(refusal) in WORTH_A_RETRY)
 
 
-@pytest.mark.parametrize("said", [*EACH, Accepted("id", b"tag", 5, 1), Settled("id"), Joined(9, 2), Done()])
+SAID = [Accepted("id", b"tag", 5, 1), Settled("id"), Joined(9, 2), Done(), Stocked(3, 4)]
+BUNDLES = [Bundle(9, 2, b"i", b"s", b"k", one_time) for one_time in (b"o", None)]
+
+
+@pytest.mark.parametrize("said", [*EACH, *SAID, *BUNDLES])
 def test_whatever_the_fold_says_comes_back_as_it_was_said(said: Said) -> None:
     assert decode_said(msgspec.msgpack.encode(said)) == said
 

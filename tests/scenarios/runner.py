@@ -12,6 +12,9 @@ above it. A yes may go unmentioned, a no may not.
     bob.1 acks normal 3                         … but not 1, 2
     bob.1 reads alice.1 normal 1-2
     alice.1 hears delivered 1-2 on bob.1        all receipts since it last heard (or: nothing)
+    bob.1 publishes keys 2-6, KEM keys 2-4      → stocked 5 and 3
+    alice.1 claims keys of bob.1, request 7     → keys 2 and KEM 2 (or: no key and the last resort 1)
+    bob.1 hears that its keys are low           that record said so
     bob links a device · bob.1 removes bob.2 · bob.1 closes · bob returns · … verified · … with PIN 1234
     bob.1 locks with PIN 1234 · bob.1 unlocks
     bob.1 blocks alice · bob.1 unblocks alice · bob.1 hides reading
@@ -25,12 +28,15 @@ from collections.abc import Callable
 from typing import Any
 
 from nightmail.model import refusals
-from nightmail.model.answers import Accepted, Done, Joined, Said, Settled
+from nightmail.model.answers import Accepted, Bundle, Done, Joined, Said, Settled, Stocked
+from nightmail.model.effects import Low
+from nightmail.model.forms import LAST_RESORT, kem_id, key_id
 from nightmail.model.ids import SERVER, account_id, account_of, index_of
 from nightmail.model.records import (
     Acked,
     Blocked,
     ChangesAcked,
+    Claimed,
     Closed,
     PinSet,
     Read,
@@ -44,7 +50,7 @@ from nightmail.model.records import (
 from nightmail.model.rows import Change
 from nightmail.model.spans import pairs
 from nightmail.model.words import Lane, Platform, Reason
-from tests.core.world import Person, World, name_of, sealed
+from tests.core.world import Person, World, name_of, published, sealed
 
 UNITS = {"s": 1_000, "second": 1_000, "minute": 60_000, "day": 86_400_000}
 SENTENCES: list[tuple[re.Pattern[str], Callable[..., Any]]] = []
@@ -125,6 +131,11 @@ class Story:
                 return "given up"
             case Accepted() | Settled() | Done():
                 return type(said).__name__.lower()
+            case Stocked():
+                return f"stocked {said.one_time} and {said.one_time_kem}"
+            case Bundle():
+                kem = f"{'the last resort' if said.kem[0] == LAST_RESORT else 'KEM'} {kem_id(said.kem)}"
+                return f"{f'key {key_id(said.one_time)}' if said.one_time else 'no key'} and {kem}"
             case Joined():
                 return f"joined as {self.name(said.device)}"
             case refusals.StaleDevices(_, missing, extra, rekeyed):
@@ -199,6 +210,26 @@ def _(story: Story, by: str, verb: str, whom: str | None) -> None:
 @sentence("N (s|second|minute|day)s? pass(?:es)?")
 def _(story: Story, count: str, unit: str) -> None:
     story.world.wait(int(count) * UNITS[unit])
+
+
+# --- keys -------------------------------------------------------------------------------------
+
+
+@sentence("DEVICE publishes keys N-N, KEM keys N-N(?: as (.+))?")
+def _(story: Story, by: str, low: str, high: str, low_kem: str, high_kem: str, identity: str | None) -> None:
+    ids, kem_ids = range(int(low), int(high) + 1), range(int(low_kem), int(high_kem) + 1)
+    device = story.device(by)
+    story.do(device, published(device, ids, kem_ids, identity=identity or "itself"))
+
+
+@sentence("DEVICE claims keys of DEVICE, request N")
+def _(story: Story, by: str, of: str, request: str) -> None:
+    story.do(story.device(by), Claimed(story.device(of), int(request)))
+
+
+@sentence("DEVICE hears that its keys are low")
+def _(story: Story, who: str) -> None:
+    assert Low(story.device(who)) in story.world.effects, story.world.effects
 
 
 # --- messages ---------------------------------------------------------------------------------

@@ -171,6 +171,8 @@ def test_every_limit_on_the_page_is_the_default() -> None:
         "Undelivered entries live": f"{fold.ttl_ms // limits.DAY_MS} days",
         "Messages": f"{gateway.sends_per_s} per second, {gateway.sends_burst} at once",
         "Other items": f"{gateway.items_per_s:,} per second, {gateway.items_burst:,} at once",
+        "One-time keys held for a device": f"{fold.stock_one_time} X25519, {fold.stock_kem} KEM",
+        "Claims for one device by one account": f"{fold.claims_per_minute} per minute",
     }
 
 

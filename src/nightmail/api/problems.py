@@ -36,6 +36,8 @@ STATUSES: dict[type[AnyRefusal], int] = {
     no.ListConflict: 409,
     no.TooManyBlocked: 422,
     no.TooManyDevices: 422,
+    no.NoKeys: 404,
+    no.IdentityFixed: 409,
     no.PinNeeded: 403,
     no.PinWrong: 403,
     no.PinLocked: 423,

@@ -27,6 +27,7 @@ from nightmail.wire.items import (
     Gone,
     Goodbye,
     Hello,
+    KeysLow,
     Ping,
     Pong,
     Welcome,
@@ -235,6 +236,8 @@ class Machine:
                     self._hub.devices(item)
                 case Pong():
                     self._patience = None
+                case KeysLow():
+                    pass  # This client does not seal yet, so it has none to publish.
 
     def _welcome(self, item: Welcome) -> None:
         if self._hub.online or item.version != VERSION:

@@ -32,6 +32,7 @@ from nightmail.model.refusals import (
 from nightmail.model.rows import Account, Device, Kept, Mailbox, Need
 
 from .endings import end_mailbox
+from .keys import end_keys
 from .lock import try_lock
 from .mailbox import needs_whole
 from .rights import check_rights
@@ -156,6 +157,7 @@ def needs_unlinked(state: State, _by: int, unlinked: Unlinked) -> list[Need]:
     missing: list[Need] = []
     missing_row(state.accounts, Kept.ACCOUNT, account_of(device), missing)
     missing_row(state.changes, Kept.CHANGES, device, missing)
+    missing_row(state.keys, Kept.KEYS, device, missing)
     needs_whole(state, device, missing)
     return missing
 
@@ -181,6 +183,7 @@ def _unlink(state: State, account: Account, device: int) -> Said:
     account.listed.pop(device, None)
     state.accounts.put(account_of(device), account, state.offset)
     end_mailbox(state, device)
+    end_keys(state, device)
     state.effects.append(Dismissed(device))
     return Done()
 

@@ -27,6 +27,7 @@ from nightmail.model.rows import (
     DueHour,
     Entry,
     Kept,
+    Keys,
     Mailbox,
     Need,
     Row,
@@ -118,6 +119,7 @@ class State:
         self.offset = 0
 
         self.accounts: Table[int, Account] = Table(Account)
+        self.keys: Table[int, Keys] = Table(Keys)
         self.streams: Table[tuple[int, int], Stream] = Table(Stream)
         self.mailboxes: Table[int, Mailbox] = Table(Mailbox)
         self.changes: Table[int, Changes] = Table(Changes)
@@ -131,6 +133,7 @@ class State:
             Kept.DUE_HOUR: self.due_hours,
             Kept.DUE: self.due,
             Kept.DEAD_LETTER: self.dead_letters,
+            Kept.KEYS: self.keys,
         }
 
         self.entries: dict[int, Entries] = {}

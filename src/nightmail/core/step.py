@@ -20,7 +20,7 @@ from nightmail.model import records
 from nightmail.model.records import AnyBody, FoldRaised, Forwarded, LimitsSet
 from nightmail.model.rows import Need
 
-from . import devices, due, endings, lock, mailbox, receipts, send
+from . import devices, due, endings, keys, lock, mailbox, receipts, send
 from .state import State
 
 Needs: TypeAlias = Callable[[State, int, Any], Sequence[Need]]
@@ -80,6 +80,8 @@ FOLDS: dict[int, Fold] = {
         records.Closed: (devices.needs_account, devices.step_closed),
         records.Blocked: (devices.needs_account, devices.step_blocked),
         records.ReceiptsSet: (devices.needs_account, devices.step_receipts_set),
+        records.Published: (keys.needs_published, keys.step_published),
+        records.Claimed: (keys.needs_claimed, keys.step_claimed),
         records.Relabelled: (devices.needs_relabelled, devices.step_relabelled),
         records.PinSet: (devices.needs_account, lock.step_pin_set),
         records.Ticked: (due.needs_ticked, due.step_ticked),

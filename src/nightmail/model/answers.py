@@ -36,5 +36,25 @@ class Done(Struct, frozen=True, array_like=True, gc=False, tag=4):
     """It is so now."""
 
 
-Answer: TypeAlias = Accepted | Settled | Joined | Done
+class Stocked(Struct, frozen=True, array_like=True, gc=False, tag=5):
+    """A device's keys are published; so many that are handed out once are there now."""
+
+    one_time: int
+    one_time_kem: int
+
+
+class Bundle(Struct, frozen=True, array_like=True, gc=False, tag=6):
+    """What a first message to a device is sealed with. Whoever uses it checks its signatures."""
+
+    device: int
+    registration: int
+    identity: bytes
+    signed: bytes
+    kem: bytes
+    """A key that nobody else gets, or the last-resort key: it says which."""
+    one_time: bytes | None
+    """A key that nobody else gets; None: there is none left."""
+
+
+Answer: TypeAlias = Accepted | Settled | Joined | Done | Stocked | Bundle
 Said: TypeAlias = Answer | refusals.AnyRefusal

@@ -40,6 +40,12 @@ class Dismissed(Struct, frozen=True, gc=False):
     device: int
 
 
+class Low(Struct, frozen=True, gc=False):
+    """A device has few keys left to be handed out: ask it for more."""
+
+    device: int
+
+
 class Forward(Struct, frozen=True, gc=False):
     """Append this to another shard's log, as the `k`-th thing it is told by us."""
 
@@ -48,4 +54,4 @@ class Forward(Struct, frozen=True, gc=False):
     body: Copied | Receipted
 
 
-Effect: TypeAlias = Answer | Grew | Changed | Dismissed
+Effect: TypeAlias = Answer | Grew | Changed | Dismissed | Low

@@ -16,11 +16,13 @@ from .records import (
     AnyBody,
     Blocked,
     ChangesAcked,
+    Claimed,
     Closed,
     Envelope,
     Linked,
     Listed,
     PinSet,
+    Published,
     Read,
     ReceiptsSet,
     Registered,
@@ -40,6 +42,14 @@ TAG_BYTES = 16
 TOKEN_BYTES = 32
 PIN_SALT_BYTES = 16
 PIN_BYTES = 32
+
+IDENTITY_BYTES = 128
+SIGNED_BYTES = 100
+ONE_TIME_BYTES = 36
+KEM_BYTES = 1_637
+"""Keys as devices publish them (docs/e2ee.md): their bytes are opaque here, except for flag and id."""
+ONE_TIME_KEM, LAST_RESORT = 0, 1
+"""The flag in front of a KEM key."""
 
 Complaint: TypeAlias = str | None
 
@@ -62,6 +72,8 @@ class Form:
             Closed: lambda _, body: _out_of(body.account, 1, ACCOUNT_MAX, "account"),
             Blocked: lambda _, body: _out_of(body.peer, 1, ACCOUNT_MAX, "peer"),
             ReceiptsSet: lambda _, body: _out_of(body.account, 1, ACCOUNT_MAX, "account"),
+            Published: self._published,
+            Claimed: self._claimed,
             Relabelled: self._relabelled,
             PinSet: self._pin_set,
         }
@@ -196,6 +208,53 @@ class Form:
         if len(new.signed) > self._form.list_bytes:
             return f"a list of more than {self._form.list_bytes} bytes"
         return _out_of(new.account, 1, ACCOUNT_MAX, "account") or _out_of(new.version, 1, NUMBER_MAX, "version")
+
+    # --- keys -----------------------------------------------------------------------------------
+
+    def _published(self, _: int, new: Published) -> Complaint:
+        return (
+            _out_of(new.registration, 0, NUMBER_MAX, "registration")
+            or _not_long(new.identity, IDENTITY_BYTES, "identity")
+            or _not_long(new.signed, SIGNED_BYTES, "signed")
+            or _not_long(new.last_resort, KEM_BYTES, "last_resort")
+            or (new.last_resort[0] != LAST_RESORT and "last_resort does not say that it is one")
+            or _not_ascending(new.one_time, self._fold.stock_one_time, ONE_TIME_BYTES, key_id, "one_time")
+            or _not_ascending(new.one_time_kem, self._fold.stock_kem, KEM_BYTES, kem_id, "one_time_kem")
+            or (any(key[0] != ONE_TIME_KEM for key in new.one_time_kem) and "one_time_kem has a last-resort key")
+            or None
+        )
+
+    def _claimed(self, _: int, claimed: Claimed) -> Complaint:
+        return _out_of(claimed.device, 1, DEVICE_MAX, "device") or _out_of(claimed.request, 1, NUMBER_MAX, "request")
+
+
+def key_id(key: bytes) -> int:
+    """The id in front of a signed or one-time X25519 key."""
+    return int.from_bytes(key[:4], "big")
+
+
+def kem_id(key: bytes) -> int:
+    """The id behind the flag of a KEM key."""
+    return int.from_bytes(key[1:5], "big")
+
+
+def _not_long(key: bytes, size: int, name: str) -> Complaint:
+    return None if len(key) == size else f"{name} is not {size} bytes"
+
+
+def _not_ascending(
+    keys: tuple[bytes, ...], most: int, size: int, id_of: Callable[[bytes], int], name: str
+) -> Complaint:
+    if len(keys) > most:
+        return f"{name} has more than {most} keys"
+    last = 0
+    for key in keys:
+        if len(key) != size:
+            return f"{name} has a key that is not {size} bytes"
+        if id_of(key) <= last:
+            return f"{name} has ids that do not ascend from 1"
+        last = id_of(key)
+    return None
 
 
 def _out_of(number: int, low: int, high: int, name: str) -> Complaint:

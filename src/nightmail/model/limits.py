@@ -28,6 +28,20 @@ class FoldLimits(Struct, frozen=True, array_like=True):
     """Wrong PINs in a row after which a registration lock compares no more for a while."""
     pin_lock_ms: int = 7 * DAY_MS
     """That while, in ms."""
+    stock_one_time: int = 200
+    """One-time X25519 keys held for one device; beyond it the oldest are let go. Two uploads fit."""
+    stock_kem: int = 40
+    """Likewise, one-time KEM keys. Each has 1.6 KiB."""
+    low_one_time: int = 20
+    """With fewer X25519 keys than this a device is told to publish more."""
+    low_kem: int = 5
+    """Likewise, with fewer KEM keys."""
+    claims_kept: int = 64
+    """Claims remembered per device, so that a repeated one gets the same keys."""
+    claims_kept_ms: int = DAY_MS
+    """How long each is remembered: whoever lost an answer asks again within a day."""
+    claims_per_minute: int = 10
+    """Keys of one device that one account may claim in a minute, so that nobody empties another's stock."""
 
 
 class FormLimits(Struct, frozen=True):

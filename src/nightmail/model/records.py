@@ -176,6 +176,30 @@ class PinSet(Body, frozen=True, tag=26):
     digest: bytes
 
 
+# --- keys -------------------------------------------------------------------------------------
+
+
+class Published(Body, frozen=True, tag=23):
+    """A device's public keys, for whoever wants to write to it first. Each is opaque, but for its id."""
+
+    registration: int
+    identity: bytes
+    signed: bytes
+    """The signed prekey."""
+    last_resort: bytes
+    """The KEM key that is handed out when there is no other."""
+    one_time: tuple[bytes, ...]
+    """Further keys that are handed out once each, by ascending id."""
+    one_time_kem: tuple[bytes, ...]
+
+
+class Claimed(Body, frozen=True, tag=24):
+    """Whoever wants to write to `device` takes one key of each kind. The same `request` gets the same ones."""
+
+    device: int
+    request: int
+
+
 # --- what shards say to each other ------------------------------------------------------------
 
 
@@ -250,7 +274,8 @@ class FoldRaised(Body, frozen=True, tag=51):
 
 AnyBody: TypeAlias = (
     Sent | Voided | Acked | ChangesAcked | Read
-    | Registered | Linked | Listed | Unlinked | Closed | Blocked | ReceiptsSet | Relabelled | PinSet
+    | Registered | Linked | Listed | Unlinked | Closed | Blocked | ReceiptsSet
+    | Published | Claimed | Relabelled | PinSet
     | Forwarded | Copied | Receipted
     | Ticked | Expired | Watched | LimitsSet | FoldRaised
 )  # fmt: skip
@@ -263,7 +288,7 @@ def home_of(by: int, body: AnyBody) -> int:
             return body.to
         case Registered() | Linked() | Listed() | Closed() | Blocked() | ReceiptsSet() | PinSet():
             return body.account
-        case Unlinked() | Relabelled():
+        case Unlinked() | Claimed() | Relabelled():
             return account_of(body.device)
         case _:
             return account_of(by)

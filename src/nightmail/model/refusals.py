@@ -5,6 +5,7 @@
     ├── of an ack     AckAboveHead
     ├── of an account HandleTaken · UnknownAccount · UnknownDevice · NotAllowed · ListConflict
     │                 TooManyBlocked · TooManyDevices · PinNeeded · PinWrong · PinLocked
+    ├── of keys       NoKeys · IdentityFixed
     ├── of form       Malformed
     └── of the moment Unavailable · Overloaded · DiskFull · DeadLettered · RateLimited
 
@@ -163,6 +164,25 @@ class TooManyDevices(Refusal, frozen=True, tag=0x36):
         return f"an account can have {self.limit} devices over its life"
 
 
+class NoKeys(Refusal, frozen=True, tag=0x37):
+    """The device has not published any keys. It may do so at any moment."""
+
+    retry = True
+    device: int
+
+    @property
+    def sentence(self) -> str:
+        return f"device {self.device:x} has published no keys yet"
+
+
+class IdentityFixed(Refusal, frozen=True, tag=0x38):
+    """A device that lost its keys is another device."""
+
+    @property
+    def sentence(self) -> str:
+        return "a device keeps the identity that it published first: with other keys it is another device"
+
+
 class PinNeeded(Refusal, frozen=True, tag=0x39):
     """The account has a registration lock."""
 
@@ -254,6 +274,7 @@ AnyRefusal: TypeAlias = (
     OutOfOrder | IdReused | NumberVoided | UnknownRecipient | StaleDevices | MailboxFull
     | AckAboveHead
     | HandleTaken | UnknownAccount | UnknownDevice | NotAllowed | ListConflict | TooManyBlocked | TooManyDevices
+    | NoKeys | IdentityFixed
     | PinNeeded | PinWrong | PinLocked
     | Malformed
     | Unavailable | Overloaded | DiskFull | DeadLettered | RateLimited

@@ -28,6 +28,7 @@ class Kept(IntEnum):
     DUE_HOUR = 5
     DUE = 6
     DEAD_LETTER = 7
+    KEYS = 8
 
 
 class RowKey(NamedTuple):
@@ -87,6 +88,10 @@ class Shard(Struct, array_like=True, gc=False):
     """Forwards that jumped ahead and were dropped: only an owner that was replaced sends such."""
     dead: int = 0
     """Records that could not be applied."""
+    low: int = 0
+    """Devices that have published keys and have few left."""
+    exhausted: int = 0
+    """Of these, those without any one-time key of one kind or of both."""
 
 
 class DueHour(Struct, array_like=True):
@@ -127,6 +132,8 @@ class Device(Struct, array_like=True):
     token: bytes
     label: str
     platform: Platform
+    low: bool = True
+    """It has few keys left to be handed out, or has published none."""
 
 
 class Lock(Struct, array_like=True):
@@ -156,6 +163,39 @@ class Account(Struct, array_like=True):
     """Device numbers only grow, even through closing and registering again."""
     closed: bool = False
     lock: Lock | None = None
+
+
+class Claim(Struct, frozen=True, array_like=True, gc=False):
+    """What somebody took, and when."""
+
+    at: int
+    one_time: bytes | None
+    """None: there was none left, and there will be none for whoever asks again."""
+    kem: bytes | None
+
+
+ClaimKey: TypeAlias = tuple[int, int]
+"""(device that asked, number of its request)."""
+
+
+class Keys(Struct, array_like=True):
+    """A device's public keys. The heaviest row: 40 KiB after an upload, 180 KiB at most."""
+
+    registration: int
+    identity: bytes
+    signed: bytes
+    last_resort: bytes
+    one_time: list[bytes] = field(default_factory=list)
+    """Oldest first, and so handed out first."""
+    one_time_kem: list[bytes] = field(default_factory=list)
+    highest: int = 0
+    """The highest id of a one-time key that was ever taken in: what lies below is no news."""
+    highest_kem: int = 0
+    low: bool = False
+    """Counted by the shard as such."""
+    exhausted: bool = False
+    claims: dict[ClaimKey, Claim] = field(default_factory=dict)
+    """Oldest first."""
 
 
 # --- sending ----------------------------------------------------------------------------------
@@ -260,4 +300,4 @@ class Changes(Struct, array_like=True, gc=False):
     items: dict[ChangeKey, Change] = field(default_factory=dict)
 
 
-Row: TypeAlias = Shard | DueHour | Due | DeadLetter | Account | Stream | Mailbox | Changes
+Row: TypeAlias = Shard | DueHour | Due | DeadLetter | Account | Keys | Stream | Mailbox | Changes

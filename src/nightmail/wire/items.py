@@ -1,7 +1,7 @@
 """What a frame carries. A frame is an array of items, and every item begins with its number.
 
     device → server    Hello · Ask · Look · Ping
-    server → device    Welcome · Answered · Entries · Gone · Receipts · Drained · Devices · Pong · Goodbye
+    server → device    Welcome · Answered · Entries · Gone · Receipts · Drained · Devices · Pong · Goodbye · KeysLow
 
 Records, answers, refusals, entries and receipts travel as the model knows them: nothing is translated.
 """
@@ -17,9 +17,11 @@ from nightmail.model.records import (
     Acked,
     Blocked,
     ChangesAcked,
+    Claimed,
     Closed,
     Linked,
     Listed,
+    Published,
     Read,
     ReceiptsSet,
     Sent,
@@ -40,8 +42,9 @@ REF_MAX = (1 << 24) - 1
 """A device numbers its questions; it may begin again at 1 after this many."""
 
 SpokenByDevices: TypeAlias = (
-    Sent | Voided | Acked | ChangesAcked | Read | Linked | Listed | Unlinked | Closed | Blocked | ReceiptsSet
-)
+    Sent | Voided | Acked | ChangesAcked | Read
+    | Linked | Listed | Unlinked | Closed | Blocked | ReceiptsSet | Published | Claimed
+)  # fmt: skip
 
 
 class Item(Struct, frozen=True, array_like=True, gc=False):
@@ -167,5 +170,11 @@ class Goodbye(Item, frozen=True, tag=9):
     """Not sooner than this; 0: at once, at another address if there is one."""
 
 
+class KeysLow(Item, frozen=True, tag=10):
+    """Few of the device's one-time keys are left, or none was ever published: publish more."""
+
+
 FromDevice: TypeAlias = Hello | Ask | Look | Ping
-FromServer: TypeAlias = Welcome | Answered | Entries | Gone | Receipts | Drained | Devices | Pong | Goodbye
+FromServer: TypeAlias = (
+    Welcome | Answered | Entries | Gone | Receipts | Drained | Devices | Pong | Goodbye | KeysLow
+)  # fmt: skip
