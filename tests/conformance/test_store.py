@@ -12,6 +12,7 @@ from nightmail.client.memory_store import MemoryStore
 from nightmail.client.messages import Message, Place, Tick
 from nightmail.client.sqlite_store import SqliteStore
 from nightmail.client.store import (
+    Contact,
     Conversation,
     Cursors,
     DeviceList,
@@ -22,6 +23,7 @@ from nightmail.client.store import (
     Outgoing,
     Store,
 )
+from nightmail.client.words import terms_of
 from nightmail.model.ids import account_id, device_id
 from nightmail.model.words import Kind, Lane
 
@@ -231,3 +233,87 @@ def test_a_device_list_is_replaced_as_a_whole(kept: Kept) -> None:
     kept.store.put_device_list(DeviceList(BOB, 1, {TABLET: 7}))
     kept.store.put_device_list(DeviceList(BOB, 2, {TABLET + 1: 8}))
     assert kept.store.device_list(BOB) == DeviceList(BOB, 2, {TABLET + 1: 8})
+
+
+# --- searching --------------------------------------------------------------------------------
+
+
+def said(n: int, text: str, peer: int = BOB) -> Message:
+    return replace(a_message(n, at=n, peer=peer), body=text.encode())
+
+
+def found(store: Store, typed: str, peer: int | None = None, limit: int = 50) -> list[str]:
+    return [message.body.decode() for message in store.search(terms_of(typed), peer, limit)]
+
+
+def test_a_message_is_found_by_the_beginning_of_each_of_its_words_newest_first(kept: Kept) -> None:
+    for n, text in enumerate(("Meet me at the café", "the Cafeteria is closed", "tea instead?"), 1):
+        kept.store.put_message(said(n, text))
+    assert found(kept.store, "cafe") == ["the Cafeteria is closed", "Meet me at the café"]
+    assert found(kept.store, "THE CAFÉ") == ["the Cafeteria is closed", "Meet me at the café"]
+    assert found(kept.store, "me café") == ["Meet me at the café"]
+    assert found(kept.store, "fe") == []
+    assert found(kept.store, "the", limit=1) == ["the Cafeteria is closed"]
+
+
+def test_what_is_typed_is_never_syntax(kept: Kept) -> None:
+    kept.store.put_message(said(1, 'a "quoted" OR* (bracket) text:column ^caret -minus NEAR NOT'))
+    for typed in ('"', '"quoted', "OR", "NOT", "NEAR(", "(bracket", "text:", "^caret", "-minus", "a*", "'; DROP"):
+        assert found(kept.store, typed) in ([], [kept.store.search(["a"], None, 1)[0].body.decode()])
+    assert len(found(kept.store, 'quoted OR "bracket')) == 1
+    assert found(kept.store, "") == found(kept.store, "…?!") == []
+
+
+def test_a_search_may_be_about_one_conversation(kept: Kept) -> None:
+    kept.store.put_message(said(1, "hello bob"))
+    kept.store.put_message(said(2, "hello myself", peer=ALICE))
+    assert found(kept.store, "hello", BOB) == ["hello bob"]
+    assert found(kept.store, "hello") == ["hello myself", "hello bob"]
+
+
+def test_a_tick_leaves_a_message_findable_once_and_another_text_replaces_the_first(kept: Kept) -> None:
+    message = said(1, "before")
+    for state in (Tick.PENDING, Tick.SENT, Tick.READ):
+        kept.store.put_message(replace(message, state=state))
+    assert [each.state for each in kept.store.search(["before"], None, 9)] == [Tick.READ]
+    kept.store.put_message(replace(message, body=b"after"))
+    assert (found(kept.store, "before"), found(kept.store, "after")) == ([], ["after"])
+
+
+def test_what_is_no_text_is_not_found(kept: Kept) -> None:
+    kept.store.put_message(replace(said(1, "control"), kind=Kind.CONTROL))
+    kept.store.put_message(replace(said(2, ""), body=b"\xff\xfe latin"))
+    assert found(kept.store, "control") == found(kept.store, "latin") == []
+
+
+def test_a_dropped_message_is_gone_from_history_and_search(kept: Kept) -> None:
+    kept.store.put_message(said(1, "stay here"))
+    kept.store.put_message(said(2, "go away"))
+    kept.store.commit()
+    kept.store.drop_message(said(2, "").id)
+    kept.store.drop_message("never there")
+    kept.store.commit()
+    store = kept.crash()
+    assert (found(store, "away"), found(store, "stay")) == ([], ["stay here"])
+    assert store.message(said(2, "").id) is None
+    assert len(store.history(BOB, 9)) == 1
+
+
+def test_what_was_not_committed_cannot_be_found(kept: Kept) -> None:
+    kept.store.put_message(said(1, "kept"))
+    kept.store.commit()
+    kept.store.put_message(said(2, "lost"))
+    kept.store.drop_message(said(1, "").id)
+    store = kept.crash()
+    assert (found(store, "lost"), found(store, "kept")) == ([], ["kept"])
+
+
+def test_contacts_are_kept_until_they_are_dropped(kept: Kept) -> None:
+    rows = sorted((Contact(BOB, "bob", "Bobby"), Contact(ALICE, "alice", "", True)), key=lambda row: row.account)
+    for row in rows:
+        kept.store.put_contact(row)
+    kept.store.commit()
+    store = kept.crash()
+    assert store.contacts() == rows
+    store.drop_contact(rows[0].account)
+    assert store.contacts() == rows[1:]

@@ -38,11 +38,13 @@ from .linking import LinkRequest, choose_identity
 from .listeners import Listeners
 from .machine import Machine
 from .messages import Message, Position, Tick
+from .people import People, handle_in
 from .profile import Profile
 from .protection import Secret
 from .route import Route
 from .sealer import Sealer
 from .store import Conversation, Identity, Mark, Store
+from .words import Found, spans_of, terms_of, text_of
 
 E = TypeVar("E")
 
@@ -94,6 +96,7 @@ class Client:
             profile.close()
             raise
         self._driver = Driver(machine, self._route, self._tls, self.limits, self._tell, self._end)
+        self._people = People(profile.store, self._driver, self._http(bearer(identity)))
         return self
 
     async def __aexit__(
@@ -195,7 +198,7 @@ class Client:
         """The newest messages of a conversation (or those before one of them), oldest first."""
         store, account = self._store, self._account(peer)
         before = before.position if isinstance(before, Message) else before
-        name = store.conversation(account).handle or f"{account:x}"
+        name = handle_in(store, account)
         return [replace(message, handle=name) for message in store.history(account, limit, before)]
 
     def conversations(self) -> list[Conversation]:
@@ -205,6 +208,19 @@ class Client:
         """How many messages nobody has marked as read, of one peer or of all."""
         account = None if peer is None else self._account(peer)
         return len({row.id for row in self._store.marked(Mark.UNREAD, account)})
+
+    def search(self, text: str, peer: str | int | None = None, limit: int = 50) -> list[Found]:
+        """The newest messages that have all of these words (or words that begin so), with one peer or with all."""
+        store, terms = self._store, terms_of(text)
+        found = store.search(terms, None if peer is None else self._account(peer), limit)
+        named = [replace(message, handle=handle_in(store, message.peer)) for message in found]
+        return [Found(message, spans_of(text_of(message) or "", terms)) for message in named]
+
+    @property
+    def people(self) -> People:
+        """Contacts and the block list."""
+        self._open_driver()
+        return self._people
 
     # --- listening ------------------------------------------------------------------------------
 

@@ -6,14 +6,15 @@ Touches: dicts. Whatever is committed lasts as long as the object, through any n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 from nightmail.model.ids import account_of
 from nightmail.model.words import Lane
 
 from .messages import Message, Position
-from .store import Conversation, Cursors, DeviceList, Early, Identity, Mark, Numbered, Outgoing
+from .store import Contact, Conversation, Cursors, DeviceList, Early, Identity, Mark, Numbered, Outgoing
+from .words import spans_of, text_of
 
 T = TypeVar("T")
 
@@ -110,6 +111,18 @@ class MemoryStore:
     def put_message(self, message: Message) -> None:
         self._put("message", message.id, message)
 
+    def drop_message(self, message_id: str) -> None:
+        self._put("message", message_id, _NOTHING)
+
+    def search(self, terms: Sequence[str], peer: int | None, limit: int) -> list[Message]:
+        table = cast("dict[str, Message]", self._table("message"))
+        found = [
+            message
+            for message in table.values()
+            if peer in (None, message.peer) and terms and spans_of(text_of(message) or "", terms)
+        ]
+        return sorted(found, key=lambda message: message.position, reverse=True)[:limit]
+
     def history(self, peer: int, limit: int, before: Position | None = None) -> list[Message]:
         table = cast("dict[str, Message]", self._table("message"))
         found = [m for m in table.values() if m.peer == peer and (before is None or m.position < before)]
@@ -143,6 +156,16 @@ class MemoryStore:
 
     def put_conversation(self, row: Conversation) -> None:
         self._put("conversation", row.peer, row)
+
+    def contacts(self) -> list[Contact]:
+        table = cast("dict[int, Contact]", self._table("contact"))
+        return [table[account] for account in sorted(table)]
+
+    def put_contact(self, row: Contact) -> None:
+        self._put("contact", row.account, row)
+
+    def drop_contact(self, account: int) -> None:
+        self._put("contact", account, _NOTHING)
 
     # --- receiving ------------------------------------------------------------------------------
 

@@ -24,7 +24,8 @@ CREATE TABLE outgoing (
     peer INTEGER NOT NULL, lane INTEGER NOT NULL, n INTEGER NOT NULL, row BLOB NOT NULL, PRIMARY KEY (peer, lane, n)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE message (
-    id TEXT PRIMARY KEY, peer INTEGER NOT NULL, by INTEGER NOT NULL, own INTEGER NOT NULL, at INTEGER NOT NULL,
+    row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
+    peer INTEGER NOT NULL, by INTEGER NOT NULL, own INTEGER NOT NULL, at INTEGER NOT NULL,
     body BLOB NOT NULL, kind INTEGER NOT NULL, life_ms INTEGER NOT NULL,
     state INTEGER NOT NULL, reason TEXT NOT NULL, places BLOB,
     shown_at INTEGER NOT NULL, id_at INTEGER NOT NULL, id_sequence INTEGER NOT NULL
@@ -45,7 +46,16 @@ CREATE TABLE early (
 CREATE TABLE list (account INTEGER PRIMARY KEY, version INTEGER NOT NULL, devices BLOB NOT NULL) STRICT;
 """
 
-STEPS: tuple[str, ...] = (_FIRST,)
+_SEARCH = """
+CREATE VIRTUAL TABLE words USING fts5 (text, content = '', tokenize = 'unicode61 remove_diacritics 2', prefix = '2 3');
+INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
+CREATE TABLE contact (
+    account INTEGER PRIMARY KEY, handle TEXT NOT NULL, name TEXT NOT NULL, blocked INTEGER NOT NULL
+) STRICT;
+"""
+"""The index holds no text, only which word is in which row of `message`; what is deleted leaves it at once."""
+
+STEPS: tuple[str, ...] = (_FIRST, _SEARCH)
 """Step n turns version n into n + 1. Shipped steps never change; only ever add."""
 
 

@@ -7,7 +7,7 @@ Never:   trusts a pragma that it has not read back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,7 +21,8 @@ from nightmail.model.words import Kind, Lane
 from . import sqlite_schema
 from .errors import ProfileError, StoreFailed
 from .messages import UNSTAMPED, Message, Place, Position, Tick
-from .store import Conversation, Cursors, DeviceList, Early, Identity, Mark, Numbered, Outgoing
+from .store import Contact, Conversation, Cursors, DeviceList, Early, Identity, Mark, Numbered, Outgoing
+from .words import query_of, text_of
 
 T = TypeVar("T")
 
@@ -33,6 +34,11 @@ _devices = msgspec.msgpack.Decoder(dict[int, int]).decode
 _outgoing = msgspec.msgpack.Decoder(Outgoing).decode
 _spans = msgspec.msgpack.Decoder(list[int]).decode
 
+_FOUND = """
+SELECT m.id, m.peer, m.by, m.own, m.at, m.body, m.kind, m.life_ms, m.state, m.reason, m.places
+FROM words JOIN message AS m ON m.row = words.rowid WHERE words MATCH ? AND ? IN (m.peer, -1)
+ORDER BY m.shown_at DESC, m.id_at DESC, m.id_sequence DESC, m.id DESC LIMIT ?
+"""
 _BY_ID = "SELECT id, peer, by, own, at, body, kind, life_ms, state, reason, places FROM message WHERE id = ?"
 _HISTORY = """
 SELECT id, peer, by, own, at, body, kind, life_ms, state, reason, places FROM message
@@ -155,15 +161,42 @@ class SqliteStore:
         return _message(rows[0]) if rows else None
 
     def put_message(self, message: Message) -> None:
-        m, parsed = message, MessageId.parse(message.id)
+        m, places = message, _encode(message.places) if message.places else None
+        before = self.message(m.id)
+        if before is not None and (before.body, before.kind) == (m.body, m.kind):
+            # The usual change is a tick: its words stay as they are.
+            self._write(
+                "UPDATE message SET peer = ?, by = ?, own = ?, at = ?, life_ms = ?, state = ?, reason = ?, places = ?,"
+                " shown_at = ? WHERE id = ?",
+                (m.peer, m.by, m.own, m.at, m.life_ms, m.state, m.reason, places, m.at or UNSTAMPED, m.id),
+            )
+            return
+        if before is not None:
+            self.drop_message(m.id)
+        parsed = MessageId.parse(m.id)
         self._write(
-            "REPLACE INTO message VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO message VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                m.id, m.peer, m.by, m.own, m.at, m.body, m.kind, m.life_ms, m.state, m.reason,
-                _encode(m.places) if m.places else None,
+                m.id, m.peer, m.by, m.own, m.at, m.body, m.kind, m.life_ms, m.state, m.reason, places,
                 m.at or UNSTAMPED, parsed.at_ms, parsed.sequence,
             ),
         )  # fmt: skip
+        if text := text_of(m):
+            self._write("INSERT INTO words (rowid, text) VALUES (last_insert_rowid(), ?)", (text,))
+
+    def drop_message(self, message_id: str) -> None:
+        if (message := self.message(message_id)) is None:
+            return
+        if text := text_of(message):
+            self._write(
+                "INSERT INTO words (words, rowid, text) SELECT 'delete', row, ? FROM message WHERE id = ?",
+                (text, message_id),
+            )
+        self._write("DELETE FROM message WHERE id = ?", (message_id,))
+
+    def search(self, terms: Sequence[str], peer: int | None, limit: int) -> list[Message]:
+        rows = self._read(_FOUND, (query_of(terms), -1 if peer is None else peer, limit)) if terms else []
+        return [_message(row) for row in rows]
 
     def history(self, peer: int, limit: int, before: Position | None = None) -> list[Message]:
         rows = self._read(
@@ -204,6 +237,16 @@ class SqliteStore:
 
     def put_conversation(self, row: Conversation) -> None:
         self._write("REPLACE INTO conversation VALUES (?, ?, ?)", (row.peer, row.handle, row.seen))
+
+    def contacts(self) -> list[Contact]:
+        rows = self._read("SELECT account, handle, name, blocked FROM contact ORDER BY account")
+        return [Contact(account, handle, name, bool(blocked)) for account, handle, name, blocked in rows]
+
+    def put_contact(self, row: Contact) -> None:
+        self._write("REPLACE INTO contact VALUES (?, ?, ?, ?)", (row.account, row.handle, row.name, row.blocked))
+
+    def drop_contact(self, account: int) -> None:
+        self._write("DELETE FROM contact WHERE account = ?", (account,))
 
     # --- receiving ------------------------------------------------------------------------------
 

@@ -119,6 +119,17 @@ class Conversation(Struct, frozen=True):
     """The newest stamp displayed in it."""
 
 
+class Contact(Struct, frozen=True):
+    """What this device knows of a person, and nobody else does."""
+
+    account: int
+    handle: str
+    name: str = ""
+    """What the person is called here."""
+    blocked: bool = False
+    """The server was told so."""
+
+
 class Store(Protocol):
     # --- the transaction
     @property
@@ -167,6 +178,14 @@ class Store(Protocol):
 
     def put_message(self, message: Message) -> None: ...
 
+    def drop_message(self, message_id: str) -> None:
+        """It is gone from the history and from what can be searched."""
+        ...
+
+    def search(self, terms: Sequence[str], peer: int | None, limit: int) -> list[Message]:
+        """The newest messages in whose text each of the terms (`words.terms_of`) begins a word, newest first."""
+        ...
+
     def history(self, peer: int, limit: int, before: Position | None = None) -> list[Message]:
         """The newest messages of a conversation that stand before a position, oldest first."""
         ...
@@ -186,6 +205,14 @@ class Store(Protocol):
         ...
 
     def put_conversation(self, row: Conversation) -> None: ...
+
+    def contacts(self) -> list[Contact]:
+        """By account."""
+        ...
+
+    def put_contact(self, row: Contact) -> None: ...
+
+    def drop_contact(self, account: int) -> None: ...
 
     # --- receiving
     def unopened(self, lane: Lane) -> list[int]:

@@ -23,6 +23,7 @@ from .client import Client
 from .errors import Misused
 from .messages import Message, Position, Tick
 from .store import Conversation
+from .words import Found
 
 T = TypeVar("T")
 
@@ -99,6 +100,9 @@ class SyncClient:
 
     def unread(self, peer: str | int | None = None) -> int:
         return self._run(self._ask(self._client.unread, peer))
+
+    def search(self, text: str, peer: str | int | None = None, limit: int = 50) -> list[Found]:
+        return self._run(self._ask(self._client.search, text, peer, limit))
 
     # --- the thread -----------------------------------------------------------------------------
 

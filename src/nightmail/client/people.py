@@ -1,0 +1,74 @@
+"""Contacts: what people are called here, and who is blocked.
+
+Knows:   names are this device's alone; blocking is the server's, which is told first.
+Touches: the rows of contacts, in a turn of the machine like everything else.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from nightmail.model.ids import account_id
+
+from .driver import Driver
+from .errors import Misused
+from .http import Http
+from .store import Contact, Store
+
+
+def handle_in(store: Store, account: int) -> str:
+    """The handle of an account, if this device ever learned it; otherwise its number in hex."""
+    return store.conversation(account).handle or f"{account:x}"
+
+
+class People:
+    def __init__(self, store: Store, driver: Driver, http: Http) -> None:
+        self._store, self._driver, self._http = store, driver, http
+
+    def all(self) -> list[Contact]:
+        """By what they are called."""
+        return sorted(self._store.contacts(), key=lambda row: (row.name or row.handle).casefold())
+
+    def get(self, person: str | int) -> Contact:
+        """A contact; with nothing in it, if it is none."""
+        account = account_id(person) if isinstance(person, str) else person
+        for row in self._store.contacts():
+            if row.account == account:
+                return row
+        return Contact(account, person if isinstance(person, str) else self._store.conversation(account).handle)
+
+    def called(self, person: str | int) -> str:
+        """The name, or the handle, or the number in hex."""
+        contact = self.get(person)
+        return contact.name or contact.handle or f"{contact.account:x}"
+
+    async def name(self, person: str | int, name: str) -> Contact:
+        """Call somebody so, here; also makes them a contact."""
+        return await self._put(replace(self.get(person), name=" ".join(name.split())))
+
+    async def forget(self, person: str | int) -> bool:
+        """No contact any more; who is blocked stays blocked, and so stays in the list. False: was none."""
+        contact = self.get(person)
+        if contact not in self._store.contacts():
+            return False
+        if contact.blocked:
+            await self._put(replace(contact, name=""))
+            return True
+        with self._driver.working():
+            self._store.drop_contact(contact.account)
+        await self._driver.committed()
+        return True
+
+    async def block(self, person: str | int, *, on: bool = True) -> Contact:
+        """Nothing of theirs arrives any more, and they learn nothing of it. Raises HttpError: nothing was changed."""
+        contact = self.get(person)
+        if not contact.handle:
+            raise Misused("only somebody whose handle is known can be blocked")
+        await self._http.block(contact.handle, on=on)
+        return await self._put(replace(contact, blocked=on))
+
+    async def _put(self, row: Contact) -> Contact:
+        with self._driver.working():
+            self._store.put_contact(row)
+        await self._driver.committed()
+        return row
