@@ -65,6 +65,36 @@ def test_a_secret_is_read_from_a_file_and_never_shown(tmp_path: Path) -> None:
     assert TOKEN not in str(found.show())
 
 
+WEBHOOK = {
+    "accounts.verification": "webhook",
+    "accounts.webhook_url": "https://sms.example/codes",
+    "accounts.webhook_secret": "whsec_" + 43 * "A" + "=",
+}
+
+
+def test_a_webhook_has_an_address_and_a_secret_and_no_secret_is_shown() -> None:
+    found = load(flags=WEBHOOK | {"accounts.secret": "p" * 32})
+    assert found.config.accounts.webhook_url == "https://sms.example/codes"
+    values = {each.name: each.value for each in found.show()}
+    assert (values["accounts.webhook_secret"], values["accounts.secret"]) == ("***", "***")
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        ({"accounts.webhook_url": ""}, "accounts.webhook_url .* must be an address that begins with https://"),
+        ({"accounts.webhook_url": "http://sms.example"}, "must be an address that begins with https://"),
+        ({"accounts.webhook_url": "ftp://x", "accounts.webhook_private": True}, "begins with http or https://"),
+        ({"accounts.webhook_secret": ""}, r"accounts.webhook_secret .* is not of 24 to 64 bytes"),
+        ({"accounts.webhook_secret": "?"}, r"accounts.webhook_secret .* is not base64"),
+        ({"accounts.secret": "short"}, "accounts.secret .* must have 32 characters or more"),
+    ],
+)
+def test_a_webhook_that_cannot_work_is_refused(flags: dict[str, object], why: str) -> None:
+    with pytest.raises(BadSetting, match=why):
+        load(flags=WEBHOOK | flags)
+
+
 def test_what_is_shown_can_be_loaded_again(tmp_path: Path) -> None:
     lines: dict[str, list[str]] = {}
     for each in load().show():

@@ -1,9 +1,9 @@
-"""Who asks, and how often they may.
+"""Who asks.
 
     Authorization: Bearer <device id, hex>.<token, base64url without padding>
     Authorization: Bearer operator.<operator's token>
 
-Knows:   the operator's token as a digest; the addresses that registered of late.
+Knows:   the operator's token as a digest.
 Touches: accounts, to compare a token with what is kept of it.
 Never:   keeps or shows a token; tells a stranger which half of it was wrong.
 """
@@ -14,23 +14,19 @@ import base64
 import binascii
 import hashlib
 import hmac
-from collections.abc import Callable
-from ipaddress import ip_address
 
 from starlette.requests import Request
 
 from nightmail.model.forms import DEVICE_MAX
 from nightmail.model.ids import account_of
-from nightmail.model.refusals import RateLimited
 
 from .asking import Asking
-from .problems import Problem, problem, refused
+from .problems import Problem, problem
 
 OPERATOR = "operator"
 CREDENTIAL_CHARS = 512
 NOBODY = bytes(32)
 """Compared with where there is no device, so that it takes as long."""
-MINUTE_MS = 60_000
 
 
 class Access:
@@ -81,43 +77,3 @@ def _unpadded(text: str) -> bytes:
 
 def _unauthorized() -> Problem:
     return problem("unauthorized", "no such device or operator, or another token")
-
-
-class Registrations:
-    """So many per minute from one address, and as many at once. Full buckets need not be remembered."""
-
-    def __init__(self, per_minute: int, addresses: int, pace: Callable[[], int]) -> None:
-        self._most, self._addresses, self._pace = per_minute, addresses, pace
-        self._used: dict[str, tuple[float, int]] = {}
-        """Address → registrations that count at a time; the one that was quiet longest comes first."""
-
-    def take(self, address: str) -> None:
-        """Count one. Raises a Problem if there were too many."""
-        if not self._most:
-            return
-        address, now = _network(address), self._pace()
-        used, since = self._used.pop(address, (0.0, now))
-        used = max(0.0, used - (now - since) * self._most / MINUTE_MS)
-        refusal = None
-        if used + 1 > self._most:
-            refusal = RateLimited(max(1, int((used + 1 - self._most) * MINUTE_MS / self._most)))
-        else:
-            used += 1
-        self._used[address] = used, now
-        if len(self._used) > self._addresses:
-            del self._used[next(iter(self._used))]
-        if refusal:
-            raise refused(refusal)
-
-
-def _network(address: str) -> str:
-    """Whoever has one IPv6 address has a whole /64 of them."""
-    try:
-        parsed = ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if parsed.version == 4:
-        return str(parsed)
-    if parsed.ipv4_mapped:
-        return str(parsed.ipv4_mapped)
-    return str(int(parsed) >> 64)

@@ -20,13 +20,18 @@ from starlette.routing import Route as PathRoute
 from nightmail.engine.ports import Desk
 from nightmail.model.forms import Form
 
-from .access import Access, Registrations
+from .access import Access
 from .asking import Asking
 from .limits import HttpLimits
 from .openapi import describe
+from .pins import Pins
 from .problems import Problem, problem
-from .routes import Accounts, Route
+from .rates import MINUTE_MS, Rate
+from .registering import Registering
+from .route import Route
+from .routes import Accounts
 from .shapes import Health
+from .verification import Codes, Deliver, Verification
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -57,9 +62,14 @@ class Surroundings(Struct, frozen=True):
     limits: HttpLimits
     operator_digest: bytes
     """SHA-256 of the operator's token."""
+    secret: bytes
+    """The pepper of registration locks, and the key of codes."""
+    deliver: Deliver | None
+    """How a code is brought to whoever owns a handle; None: whoever comes first has it."""
     open_metrics: bool
     soon: Callable[[], None]
     """Something was submitted: flush at the end of this turn."""
+    clock: Callable[[], int]
     pace: Callable[[], int]
     not_ready: Callable[[], list[str]]
     """Why the node takes no messages; empty if it does."""
@@ -72,8 +82,15 @@ def app(around: Surroundings) -> Starlette:
     asking = Asking(around.desk, around.form, around.limits, around.soon)
     access = Access(asking, around.operator_digest)
     limits = around.limits
-    registrations = Registrations(limits.registrations_per_minute, limits.addresses, around.pace)
-    routes = Accounts(asking, access, registrations, limits).routes()
+    registrations, questions = (
+        Rate(limits.registrations_per_minute, MINUTE_MS, limits.addresses, around.pace) for _ in range(2)
+    )
+    verification = None
+    if around.deliver:
+        verification = Verification(Codes(around.secret, around.clock), around.deliver, limits, around.pace)
+    pins = Pins(around.secret)
+    registering = Registering(asking, access, registrations, questions, limits, pins, verification)
+    routes = [*registering.routes(), *Accounts(asking, access, limits).routes()]
     plain = _plain(around, access, routes)
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in routes:

@@ -73,11 +73,15 @@ class Asking:
 
     async def account(self, account: int, view: Callable[[Account], T]) -> T | None:
         """What `view` says about an account; None if there is none, or no longer."""
-        future: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
+        return await self.row(account, lambda row: view(row) if row and row.devices and not row.closed else None)
+
+    async def row(self, account: int, view: Callable[[Account | None], T]) -> T:
+        """What `view` says about what is kept of an account, even if it has ended."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
         def show(row: Account | None) -> None:
             if not future.done():
-                future.set_result(view(row) if row and row.devices and not row.closed else None)
+                future.set_result(view(row))
 
         self._desk.account(account, show)
         return await self._wait(future)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from .problems import KINDS, MEDIA_TYPE, STATUSES, code_of
-from .routes import Route
+from .route import Route
 from .shapes import Health, ProblemSeen
 
 REF = "#/components/schemas/{name}"

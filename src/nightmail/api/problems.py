@@ -67,6 +67,9 @@ class Kind(NamedTuple):
 KINDS: dict[str, Kind] = {
     "unauthorized": Kind(401, "Say who you are"),
     "forbidden": Kind(403, "Not yours"),
+    "verification_needed": Kind(403, "Show that the handle is yours"),
+    "verification_wrong": Kind(403, "Not the code"),
+    "verification_refused": Kind(422, "No code can be sent there"),
     "not_found": Kind(404, "There is no such thing"),
     "method_not_allowed": Kind(405, "Not in this way"),
     "too_slow": Kind(408, "The request did not arrive in time"),

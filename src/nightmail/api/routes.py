@@ -6,70 +6,31 @@ Touches: the desk, by `Asking`.
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias
-
-from msgspec import Struct
 from starlette.requests import Request
 
-from nightmail.model.ids import SERVER, MessageId, account_id, account_of
-from nightmail.model.records import Blocked, Closed, Linked, Listed, ReceiptsSet, Registered, Unlinked
+from nightmail.model.ids import MessageId, account_id, account_of
+from nightmail.model.records import Blocked, Closed, Linked, Listed, ReceiptsSet, Relabelled, Unlinked
 
 from . import shapes
-from .access import Access, Registrations
+from .access import Access
 from .asking import Asking
 from .bodies import read_json
 from .limits import HttpLimits
 from .problems import malformed, problem
+from .registering import checked_handle
+from .route import Route
 from .shapes import account_seen, devices_seen, message_seen, trace_seen
-
-ME = "me"
-
-Handler: TypeAlias = Callable[[Request], Awaitable[Struct | None]]
-
-
-class Route(Struct, frozen=True):
-    """One method of one path: enough to serve it, and to describe it."""
-
-    method: str
-    path: str
-    who: str
-    """anyone, device or operator."""
-    summary: str
-    handler: Handler
-    takes: type[Struct] | None = None
-    gives: type[Struct] | None = None
-    """None: no content."""
-    status: int = 200
-    problems: tuple[str, ...] = ()
-    """Codes beyond those that every route may answer with."""
 
 
 class Accounts:
-    """Requests of devices, and of those who want to become one."""
+    """Requests of devices, and of the operator."""
 
-    def __init__(self, asking: Asking, access: Access, registrations: Registrations, limits: HttpLimits) -> None:
+    def __init__(self, asking: Asking, access: Access, limits: HttpLimits) -> None:
         self._asking, self._access, self._limits = asking, access, limits
-        self._registrations = registrations
-
-    async def register(self, request: Request) -> shapes.AccountMade:
-        self._registrations.take(request.client.host if request.client else "")
-        new = await read_json(request, shapes.NewAccount, self._limits)
-        handle = _handle(new.handle)
-        account = account_id(handle)
-        joined = await self._asking.join(
-            SERVER,
-            Registered(
-                account, handle, new.registration, bytes.fromhex(new.token_digest), new.label,
-                shapes.PLATFORMS[new.platform],
-            ),
-        )  # fmt: skip
-        return shapes.AccountMade(f"{account:x}", f"{joined.device:x}", joined.list_version)
 
     async def look(self, request: Request) -> shapes.AccountSeen:
         await self._access.device(request)
-        account = account_id(request.path_params["handle"])
+        account = account_id(checked_handle(request.path_params["handle"]))
         if seen := await self._asking.account(account, lambda row: account_seen(account, row)):
             return seen
         raise problem("not_found", "there is no account of that name")
@@ -106,11 +67,12 @@ class Accounts:
 
     async def unlink(self, request: Request) -> None:
         device = await self._access.device(request)
-        try:
-            other = int(request.path_params["device"], 16)
-        except ValueError:
-            raise malformed("a device's id is hex") from None
-        await self._asking.done(device, Unlinked(other))
+        await self._asking.done(device, Unlinked(_device(request)))
+
+    async def relabel(self, request: Request) -> None:
+        device = await self._access.device(request)
+        new = await read_json(request, shapes.NewLabel, self._limits)
+        await self._asking.done(device, Relabelled(_device(request), new.label))
 
     async def block(self, request: Request) -> None:
         await self._block(request, on=True)
@@ -120,7 +82,7 @@ class Accounts:
 
     async def _block(self, request: Request, *, on: bool) -> None:
         device = await self._access.device(request)
-        peer = account_id(_handle(request.path_params["handle"]))
+        peer = account_id(checked_handle(request.path_params["handle"]))
         await self._asking.done(device, Blocked(account_of(device), peer, on))
 
     async def settings(self, request: Request) -> None:
@@ -153,11 +115,6 @@ class Accounts:
     def routes(self) -> list[Route]:
         return [
             Route(
-                "POST", "/v1/accounts", "anyone", "Register an account with its first device",
-                self.register, shapes.NewAccount, shapes.AccountMade, 201,
-                ("handle_taken", "too_many_devices", "rate_limited"),
-            ),
-            Route(
                 "GET", "/v1/accounts/{handle:path}", "device", "Whom a message to an account must be sealed for",
                 self.look, None, shapes.AccountSeen, 200, ("not_found",),
             ),
@@ -170,6 +127,10 @@ class Accounts:
             Route(
                 "PUT", "/v1/devices", "device", "Publish the account's next device list", self.list_devices,
                 shapes.NewList, shapes.ListSeen, 200, ("list_conflict",),
+            ),
+            Route(
+                "PATCH", "/v1/devices/{device}", "device", "Give a device of the account another name", self.relabel,
+                shapes.NewLabel, problems=("unknown_device", "not_allowed"),
             ),
             Route(
                 "DELETE", "/v1/devices/{device}", "device", "Revoke a device of the account", self.unlink,
@@ -195,13 +156,11 @@ class Accounts:
         ]  # fmt: skip
 
 
-def _handle(text: str) -> str:
-    """A name that people can tell apart: composed, printable, without space around it."""
-    if unicodedata.normalize("NFC", text) != text or not text.isprintable() or text.strip() != text:
-        raise malformed("a handle is printable text in Unicode's composed form, without space around it")
-    if text == ME:
-        raise malformed(f"{ME!r} is whoever asks, and cannot be a handle")
-    return text
+def _device(request: Request) -> int:
+    try:
+        return int(request.path_params["device"], 16)
+    except ValueError:
+        raise malformed("a device's id is hex") from None
 
 
 def _message(request: Request) -> MessageId:

@@ -16,6 +16,10 @@ StateName = Literal["sent", "delivered", "read", "failed"]
 
 Hex = Annotated[str, Meta(pattern="^[0-9a-f]{1,16}$")]
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 of the device's token, in hex.")]
+Code = Annotated[str, Meta(pattern="^[0-9]{6}$", description="The code that was sent to the handle's owner.")]
+PinToken = Annotated[
+    str, Meta(pattern="^[0-9a-f]{64}$", description="What Argon2id made of the PIN on the device, in hex.")
+]
 Number = Annotated[int, Meta(ge=0, le=(1 << 53) - 1)]
 
 PLATFORMS: dict[PlatformName, Platform] = {
@@ -44,6 +48,31 @@ class NewAccount(NewDevice, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """An account and its first device."""
 
     handle: str
+    """A name, or a phone number that begins with +."""
+    code: Code | None = None
+    """Where the server verifies whose a handle is."""
+    pin_token: PinToken | None = None
+    """Where the account has a registration lock."""
+
+
+class NewVerification(Struct, frozen=True, forbid_unknown_fields=True):
+    handle: str
+
+
+class FindDevice(Struct, frozen=True, forbid_unknown_fields=True):
+    """A device that was linked, and has not heard its number."""
+
+    handle: str
+    registration: Number
+    token_digest: Digest
+
+
+class NewLock(Struct, frozen=True, forbid_unknown_fields=True):
+    pin_token: PinToken
+
+
+class NewLabel(Struct, frozen=True, forbid_unknown_fields=True):
+    label: str
 
 
 class NewList(Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,6 +89,11 @@ class NewSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 # --- responses --------------------------------------------------------------------------------
+
+
+class CodeSent(Struct, frozen=True):
+    expires_at: int
+    """In milliseconds since 1970."""
 
 
 class AccountMade(Struct, frozen=True):
@@ -100,6 +134,8 @@ class DevicesSeen(Struct, frozen=True):
     devices: list[DeviceSeen]
     signed: bytes
     read_receipts: bool
+    locked: bool
+    """Whether a PIN is needed to register the handle anew."""
 
 
 class ListSeen(Struct, frozen=True):
@@ -168,7 +204,9 @@ def devices_seen(number: int, row: Account) -> DevicesSeen:
         DeviceSeen(f"{key:x}", each.label, PLATFORM_NAMES[each.platform], each.registration, key in row.listed)
         for key, each in row.devices.items()
     ]
-    return DevicesSeen(f"{number:x}", row.handle, row.list_version, devices, row.signed_list, row.read_receipts)
+    return DevicesSeen(
+        f"{number:x}", row.handle, row.list_version, devices, row.signed_list, row.read_receipts, row.lock is not None
+    )
 
 
 def trace_seen(trace: Trace) -> TraceSeen:

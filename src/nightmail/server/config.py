@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
@@ -25,6 +26,7 @@ from nightmail.engine.saver import SaverLimits
 from nightmail.engine.sqlite import SqliteSettings
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.model.limits import FoldLimits, FormLimits
+from nightmail.outlets.webhooks import secret_bytes
 
 from .settings import NUMBER_MAX, BadSetting, Bounds, Setting, Value, settings_of, written
 
@@ -62,6 +64,20 @@ class DataSettings(Struct, frozen=True):
     """A file of the log older than this, in ms, takes no more, so that what is trimmed is soon gone for good."""
 
 
+class AccountSettings(Struct, frozen=True):
+    verification: Literal["none", "webhook"] = "none"
+    """How somebody shows that a handle is theirs. none: whoever comes first has it. webhook: by a code."""
+    webhook_url: str = ""
+    """Where codes are told, to be sent to the handle's owner: {"handle", "code", "expires_at"}, signed."""
+    webhook_secret: str = ""
+    """What the calls are signed with: base64 of 24 to 64 bytes, behind whsec_ or not."""
+    webhook_private: bool = False
+    """Whether the webhook may be at a private or loopback address, and without TLS."""
+    secret: str = ""
+    """Pepper of registration locks and key of codes, 32 characters or more; empty: made at the first start, in the
+    file accounts.secret. Without it every PIN is wrong."""
+
+
 class OperatorSettings(Struct, frozen=True):
     token: str = ""
     """What an operator shows, 16 characters or more; empty: made at the first start, in the file operator.token."""
@@ -87,6 +103,7 @@ class Config(Struct, frozen=True):
     form: FormLimits = FormLimits()
     gateway: GatewayLimits = GatewayLimits()
     http: HttpLimits = HttpLimits()
+    accounts: AccountSettings = AccountSettings()
     operator: OperatorSettings = OperatorSettings()
     log: LogSettings = LogSettings()
 
@@ -97,6 +114,7 @@ SECTIONS: dict[str, tuple[type[Struct], ...]] = {
     "limits": (FoldLimits, FormLimits),
     "gateway": (GatewayLimits,),
     "http": (HttpLimits,),
+    "accounts": (AccountSettings,),
     "operator": (OperatorSettings,),
     "log": (LogSettings,),
 }
@@ -119,10 +137,11 @@ BOUNDS: dict[str, Bounds] = {
     "body_bytes": (1, 1 << 24),
     "envelopes": (1, 4_096),
     "registrations_per_minute": (0, NUMBER_MAX),
+    "codes_per_hour": (0, NUMBER_MAX),
 }
 """Where 1 to 2**53 is too much or too little."""
 
-SECRETS = frozenset({"token"})
+SECRETS = frozenset({"token", "secret", "webhook_secret"})
 
 
 def _collect() -> Iterator[Setting]:
@@ -284,6 +303,24 @@ def _check_together(values: dict[str, Value], origins: dict[str, str]) -> None:
     if isinstance(token, str) and token and (len(token) < 16 or not token.isascii() or not token.isprintable()):
         raise refuse("operator.token", "must have 16 printable ASCII characters or more")
 
+    _check_accounts(values, refuse)
+
+
+def _check_accounts(values: dict[str, Value], refuse: Callable[[str, str], BadSetting]) -> None:
+    secret = values["accounts.secret"]
+    if isinstance(secret, str) and secret and len(secret) < 32:
+        raise refuse("accounts.secret", "must have 32 characters or more")
+    if values["accounts.verification"] == "none":
+        return
+    url = urlsplit(str(values["accounts.webhook_url"]))
+    schemes = {"https", "http"} if values["accounts.webhook_private"] else {"https"}
+    if url.scheme not in schemes or not url.hostname:
+        raise refuse("accounts.webhook_url", f"must be an address that begins with {' or '.join(sorted(schemes))}://")
+    try:
+        secret_bytes(str(values["accounts.webhook_secret"]))
+    except ValueError as error:
+        raise refuse("accounts.webhook_secret", f"is {error}") from None
+
 
 S = TypeVar("S", bound=Struct)
 
@@ -306,6 +343,7 @@ def _build(values: dict[str, Value]) -> Config:
         form=made("limits", FormLimits),
         gateway=made("gateway", GatewayLimits),
         http=made("http", HttpLimits),
+        accounts=made("accounts", AccountSettings),
         operator=made("operator", OperatorSettings),
         log=made("log", LogSettings),
     )

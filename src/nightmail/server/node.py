@@ -28,15 +28,19 @@ from nightmail.engine.memory import MemoryRegistry
 from nightmail.gateway.door import door
 from nightmail.gateway.gateway import Gateway
 from nightmail.model.forms import Form
+from nightmail.outlets.webhooks import Webhook
 
 from .config import Config
 from .heart import Heart, clock, pace
+from .kept import kept_secret
 from .listener import Listener
 from .metrics import Metrics
 from .observe import Figures, log
 from .operator import operator_token
 from .tally import Tally
+from .verifying import deliver_by, webhook_of
 
+SECRET_FILE = "accounts.secret"  # noqa: S105 (a name)
 TICK_S = 0.05
 SLOW_TICKS = 20
 """Ticks between two looks at what changes slowly."""
@@ -65,6 +69,7 @@ class Node:
         self._ticks = 0
         self._ticking: asyncio.TimerHandle | None = None
         self._closed = False
+        self._webhook: Webhook | None = None
 
     async def start(self) -> None:
         """Returns when it can be connected to. Raises EngineError or CannotListen, each one sentence."""
@@ -75,6 +80,8 @@ class Node:
         self.heart = heart = Heart(config, self.figures, self._post, desk.on_effects)
         try:
             token = operator_token(config.operator, heart.folder)
+            secret = kept_secret(config.accounts.secret, heart.folder / SECRET_FILE)
+            self._webhook = webhook_of(config.accounts)
             form = Form(config.form, config.fold)
             registry = MemoryRegistry(config.gateway.silence_ms)
             self.gateway = gateway = Gateway(
@@ -92,8 +99,11 @@ class Node:
                     form=form,
                     limits=config.http,
                     operator_digest=hashlib.sha256(token.encode()).digest(),
+                    secret=secret.encode(),
+                    deliver=deliver_by(self._webhook) if self._webhook else None,
                     open_metrics=config.operator.open_metrics,
                     soon=self._soon,
+                    clock=clock,
                     pace=pace,
                     not_ready=self.not_ready,
                     scrape=self.metrics.scrape,
@@ -168,6 +178,8 @@ class Node:
         self._closed = True
         if self._ticking:
             self._ticking.cancel()
+        if self._webhook:
+            self._webhook.close()
         self.heart.close()
 
     # --- turns --------------------------------------------------------------------------------

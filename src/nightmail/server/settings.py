@@ -22,6 +22,7 @@ NUMBER_MAX = (1 << 53) - 1
 
 UNITS = (
     ("_ms", "ms"), ("_bytes", "bytes"), ("_kib", "KiB"), ("_s", "per second"), ("_minute", "per minute"),
+    ("_hour", "per hour"), ("_day", "per day"),
 )  # fmt: skip
 """A unit comes last in a name."""
 

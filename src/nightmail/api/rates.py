@@ -1,0 +1,60 @@
+"""How often somebody may: so many within a time, and as many at once.
+
+Knows:   who did something of late, by address or handle. Full buckets need not be remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import ip_address
+
+from nightmail.model.refusals import RateLimited
+
+from .problems import refused
+
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+
+
+class Rate:
+    """`most` within `within_ms` by each of so many; 0: no limit. Bounded: who was quiet longest is forgotten first."""
+
+    def __init__(self, most: int, within_ms: int, keys: int, pace: Callable[[], int]) -> None:
+        self._most, self._within_ms, self._keys, self._pace = most, within_ms, keys, pace
+        self._used: dict[str, tuple[float, int]] = {}
+        """Who → what counts at a time."""
+
+    def check(self, key: str) -> None:
+        """Raises a Problem if one more would be too many. Counts nothing."""
+        used = self._now(key)
+        if self._most and used + 1 > self._most:
+            raise refused(RateLimited(max(1, int((used + 1 - self._most) * self._within_ms / self._most))))
+
+    def take(self, key: str) -> None:
+        """Count one. Raises a Problem, and counts nothing, if there were too many."""
+        self.check(key)
+        if not self._most:
+            return
+        used = self._now(key)
+        self._used.pop(key, None)
+        self._used[key] = used + 1, self._pace()
+        if len(self._used) > self._keys:
+            del self._used[next(iter(self._used))]
+
+    def _now(self, key: str) -> float:
+        used, since = self._used.get(key, (0.0, 0))
+        return max(0.0, used - (self._pace() - since) * self._most / self._within_ms) if used else 0.0
+
+
+def network(address: str) -> str:
+    """Whoever has one IPv6 address has a whole /64 of them."""
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if parsed.version == 4:
+        return str(parsed)
+    if parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
+    return str(int(parsed) >> 64)

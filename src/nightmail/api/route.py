@@ -1,0 +1,26 @@
+"""One method of one path: enough to serve it, and to describe it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from msgspec import Struct
+from starlette.requests import Request
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Struct | None]]
+
+
+class Route(Struct, frozen=True):
+    method: str
+    path: str
+    who: str
+    """anyone, device or operator."""
+    summary: str
+    handler: Handler
+    takes: type[Struct] | None = None
+    gives: type[Struct] | None = None
+    """None: no content."""
+    status: int = 200
+    problems: tuple[str, ...] = ()
+    """Codes beyond those that every route may answer with."""

@@ -1,0 +1,36 @@
+"""How a code reaches whoever owns a handle: by a webhook of the operator's, which sends the SMS or the mail."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from nightmail.api.verification import Deliver, Delivery
+from nightmail.outlets.webhooks import Webhook, secret_bytes
+
+from .config import AccountSettings
+from .heart import clock
+
+
+class CodeMade(Struct, frozen=True):
+    """What the webhook is told."""
+
+    handle: str
+    code: str
+    expires_at: int
+    """In milliseconds since 1970."""
+
+
+def webhook_of(settings: AccountSettings) -> Webhook | None:
+    """None: nobody has to show anything."""
+    if settings.verification == "none":
+        return None
+    secret = secret_bytes(settings.webhook_secret)
+    return Webhook(settings.webhook_url, secret, clock, private=settings.webhook_private)
+
+
+def deliver_by(webhook: Webhook) -> Deliver:
+    async def deliver(handle: str, code: str, expires_at: int) -> Delivery:
+        return await webhook.post(msgspec.json.encode(CodeMade(handle, code, expires_at)))
+
+    return deliver
