@@ -17,6 +17,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "register": ("register", "Make an account and its first device."),
     "send": ("send", "Send a message; also without a network."),
     "listen": ("listen", "Print messages and ticks as they come."),
+    "history": ("history", "Show what was written with somebody."),
+    "search": ("search", "Find messages by their words, on this device."),
+    "contacts": ("contacts", "Names for people, on this device alone."),
+    "block": ("block", "Take nothing more from somebody."),
+    "unblock": ("block:unblock", "Take messages from somebody again."),
     "devices": ("devices", "List, link and remove the devices of an account."),
     "profile": ("profile", "Show and change what keeps a profile sealed."),
     "trace": ("trace", "Tell the whole life of one message; for operators."),
@@ -25,7 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "demo": ("demo", "Watch three devices and a server that is killed."),
     "completion": ("completion", "Print a script that completes commands in your shell."),
 }
-"""Name → (module, one line for the list of commands)."""
+"""Name → (module, or module:name; one line for the list of commands)."""
 
 
 class Commands(click.Group):
@@ -37,7 +42,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        return import_module(f"nightmail.cli.{COMMANDS[cmd_name][0]}").command
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        return getattr(import_module(f"nightmail.cli.{module}"), name or "command")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

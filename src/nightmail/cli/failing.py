@@ -122,6 +122,8 @@ def explain(error: errors.ClientError) -> Failure:
             return Failure(Exit.FAILED, failed(error.reason))
         case errors.Stopped():
             return Failure(Exit.ENDED, f"The server closed the connection for good: {error.sentence}.")
+        case errors.Misused():
+            return Failure(Exit.USAGE, sentence(error))
         case errors.TooLarge():
             return Failure(Exit.USAGE, sentence(error), "Nothing was sent.")
         case _:

@@ -31,11 +31,12 @@ from nightmail.client.events import (
     WaitingForNetwork,
 )
 from nightmail.client.messages import Message, Tick
-from nightmail.model.ids import account_id
+from nightmail.client.words import text_of
 
 from .failing import REASONS
-from .profiles import chosen, client_of, handle_of, known, profile_option, server_options, servers_of
-from .saying import as_json_option, clock, console, event_json, message_json, plain, say_json, text_of
+from .people import Names
+from .profiles import chosen, client_of, profile_option, server_options, servers_of
+from .saying import as_json_option, clock, console, event_json, message_json, plain, say_json
 
 PAGE = 256
 """Messages looked at in one go."""
@@ -62,7 +63,7 @@ def command(
     """
     path = chosen(profile)
     client = client_of(path, servers_of(path, servers), ca_file=ca_file)
-    voice = Script() if as_json else Page(console())
+    voice = Script() if as_json else Page(console(), Names(client))
     asyncio.run(_listen(client, voice, until_empty, peek))
 
 
@@ -139,15 +140,12 @@ class Script:
 class Page:
     """Lines for people."""
 
-    def __init__(self, page: Console) -> None:
-        self._page = page
-        # A server tells accounts, not names; those of this machine's profiles are no secret here.
-        self._names = {account_id(handle_of(each)): handle_of(each) for each in known()}
+    def __init__(self, page: Console, names: Names) -> None:
+        self._page, self._names = page, names
 
     def message(self, message: Message, account: int) -> None:
-        hexed = f"{message.peer:x}"
-        name = message.handle if message.handle not in {"", hexed} else self._names.get(message.peer, hexed)
-        text = text_of(message.body)
+        name = self._names.of(message.peer)
+        text = text_of(message)
         said = plain(text) if text is not None else f"({len(message.body)} bytes that are not text)"
         who = f"→ {name}" if message.own else name
         self._line(clock(message.at) if message.at else "", f"{who}: ", said, "bold cyan" if not message.own else "dim")

@@ -12,12 +12,14 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from nightmail.client.events import (
     Connected,
@@ -36,8 +38,10 @@ from nightmail.client.events import (
     WaitingForNetwork,
 )
 from nightmail.client.messages import Message, Tick, conversation_id
+from nightmail.client.words import text_of
 
 TICKS = {Tick.PENDING: "🕓", Tick.SENT: "✓", Tick.DELIVERED: "✓✓", Tick.READ: "✓✓", Tick.FAILED: "✗"}
+TICK_STYLES = {Tick.READ: "not dim blue", Tick.FAILED: "not dim red"}
 
 
 def console() -> Console:
@@ -67,14 +71,6 @@ def plain(text: str) -> str:
     return "".join(char if char.isprintable() or char == "\n" else "�" for char in text)
 
 
-def text_of(body: bytes) -> str | None:
-    """The text of a body; None: it is none."""
-    try:
-        return body.decode()
-    except UnicodeDecodeError:
-        return None
-
-
 def command_line(*words: str) -> str:
     """A command that can be copied: as `nightmail` was called, quoted where a shell would need it."""
     return " ".join([_program(), *(shlex.quote(word) for word in words)])
@@ -96,6 +92,21 @@ def _short(path: Path) -> str:
     return min(str(path), os.path.relpath(path), key=len)
 
 
+def message_line(
+    message: Message, name: str, text: str | None, spans: Sequence[tuple[int, int]] = ()
+) -> Text:  # fmt: skip
+    """When, who, what, and how far an own one got; `spans` of it stand out."""
+    line = Text(f"{clock(message.at) if message.at else '':8}  ", style="dim")
+    line.append(f"→ {name}: " if message.own else f"{name}: ", style="dim" if message.own else "bold cyan")
+    said = Text(plain(text) if text is not None else f"({len(message.body)} bytes that are not text)", style="not dim")
+    for start, end in spans:
+        said.stylize("bold reverse", start, end)
+    line.append_text(said)
+    if message.own:
+        line.append(f"  {TICKS[message.state]}", style=TICK_STYLES.get(message.state, "dim"))
+    return line
+
+
 # --- events -----------------------------------------------------------------------------------
 
 
@@ -108,7 +119,7 @@ def message_json(message: Message, account: int) -> dict[str, Any]:
         "own": message.own,
         "at": message.at,
     }
-    if (text := text_of(message.body)) is not None:
+    if (text := text_of(message)) is not None:
         return {**shape, "text": text}
     return {**shape, "body_base64": base64.b64encode(message.body).decode()}
 

@@ -1,0 +1,101 @@
+"""`nightmail contacts`: what people are called on this device.
+
+Touches: the profile. Names are told to nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from nightmail.client import Client
+from nightmail.client.store import Contact
+
+from .people import whom
+from .profiles import chosen, client_of, profile_option, server_options, servers_of
+from .saying import as_json_option, console, plain, say_json
+
+
+@click.group("contacts", short_help="Names for people, on this device alone.")
+def command() -> None:
+    """Names for people, on this device alone: neither they nor the server learn them."""
+
+
+@command.command("list")
+@profile_option
+@server_options
+@as_json_option
+def list_(profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool) -> None:
+    """List contacts, and who is blocked."""
+    asyncio.run(_list(_client(profile, servers, ca_file), as_json))
+
+
+@command.command("name")
+@click.argument("person", metavar="HANDLE")
+@click.argument("name")
+@profile_option
+@server_options
+@as_json_option
+def name_(
+    person: str, name: str, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool
+) -> None:
+    """Call the person with the handle HANDLE by NAME."""
+    asyncio.run(_name(_client(profile, servers, ca_file), person, name, as_json))
+
+
+@command.command()
+@click.argument("person", metavar="NAME")
+@profile_option
+@server_options
+@as_json_option
+def forget(person: str, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool) -> None:
+    """Forget what somebody is called. Messages stay, and who is blocked stays so."""
+    asyncio.run(_forget(_client(profile, servers, ca_file), person, as_json))
+
+
+def contact_json(contact: Contact) -> dict[str, object]:
+    return {
+        "account": f"{contact.account:x}", "handle": contact.handle, "name": contact.name, "blocked": contact.blocked,
+    }  # fmt: skip
+
+
+def _client(profile: str | None, servers: tuple[str, ...], ca_file: str | None) -> Client:
+    path = chosen(profile)
+    return client_of(path, servers_of(path, servers), ca_file=ca_file)
+
+
+async def _list(client: Client, as_json: bool) -> None:
+    async with client:
+        contacts = client.people.all()
+    if as_json:
+        for contact in contacts:
+            say_json(contact_json(contact))
+        return
+    table = Table(box=None, header_style="dim")
+    for column in ("name", "handle", ""):
+        table.add_column(column)
+    for contact in contacts:
+        mark = Text("blocked", style="red") if contact.blocked else Text()
+        table.add_row(Text(plain(contact.name)), Text(plain(contact.handle)), mark)
+    console().print(table if contacts else "No contacts yet: nightmail contacts name HANDLE NAME.")
+
+
+async def _name(client: Client, person: str, name: str, as_json: bool) -> None:
+    async with client:
+        contact = await client.people.name(person, name)
+    if as_json:
+        say_json(contact_json(contact))
+    else:
+        console().print(f"{plain(contact.handle)} is called {plain(contact.name)} here.", markup=False)
+
+
+async def _forget(client: Client, person: str, as_json: bool) -> None:
+    async with client:
+        known = await client.people.forget(whom(client, person))
+    if as_json:
+        say_json({"forgotten": known})
+    else:
+        console().print("Forgotten." if known else "There was no such contact.")
