@@ -163,6 +163,9 @@ def step_acked(state: Shard, by: int, via: int, acked: Acked) -> None:
 def _take(entries: Entries, device: int, low: int, high: int, unreadable: frozenset[int]) -> Verdicts:
     """Let go of the entries from `low` to `high`; returns what their senders are to be told."""
     verdicts = Verdicts(device)
+    if low == high and not unreadable and (entry := entries.pop(low, None)) is not None:
+        verdicts.deliver(entry.by, entry.n, entry.n)  # What a phone says most of the time.
+        return verdicts
     by, first, last = 0, 0, 0
     for seq in range(low, high + 1):
         entry = entries.pop(seq, None)

@@ -73,7 +73,9 @@ class LoopDesk:
         then: Callable[[Sequence[Offered], bool], None],
     ) -> None:  # fmt: skip
         state = self._state
-        if state is not None and not needs_offer(state, device, lane, after, limit):
+        if state is not None and (offered := _offer_at_once(state, device, lane, after, limit, limit_bytes)):
+            then(*offered)
+        elif state is not None and not needs_offer(state, device, lane, after, limit):
             then(*_offer(state, device, lane, after, limit, limit_bytes))
         else:
             self._wait(
@@ -159,6 +161,27 @@ class LoopDesk:
         for device, lane in grown:
             listener.grew(device, lane)
         listener.settled()
+
+
+def _offer_at_once(
+    state: State, device: int, lane: Lane, after: int, limit: int, limit_bytes: int
+) -> tuple[list[Offered], bool] | None:
+    """What `_offer` says in the usual case: all that waits is in memory, and nothing is missing in between."""
+    mailbox, entries = state.mailboxes.rows.get(device), state.entries.get(device << 1 | lane)
+    if mailbox is None or entries is None:
+        return None
+    queue = mailbox.lanes[lane]
+    head = queue.head
+    if queue.gaps or not queue.acked <= after < head or len(entries) != queue.waiting:
+        return None
+    last = min(head, after + limit)
+    run: list[Entry] = []
+    size = 0
+    for seq in range(after + 1, last + 1):
+        entry = entries[seq]
+        run.append(entry)
+        size += len(entry.ciphertext)
+    return ([(after + 1, tuple(run))], head > last) if size <= limit_bytes else None
 
 
 def _offer(

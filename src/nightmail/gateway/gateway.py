@@ -56,6 +56,8 @@ class Gateway:
         self.desk, self.form, self.limits, self.clock, self.node = desk, form, limits, clock, node
         self._registry, self._pace, self._soon, self._chance = registry, pace, soon, chance
         now = pace()
+        self.items_max = limits.items_burst + limits.sends_burst
+        """Items in one frame: with more, it is above one of the limits in any case."""
         self.wheel = Wheel(now)
         self.counters = Counters()
         self.pressed = False

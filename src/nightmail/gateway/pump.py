@@ -49,7 +49,8 @@ class Pump:
         self._device, self._desk, self._limits, self._out, self._wake = device, desk, limits, out, wake
         self._handed = list(cursors)
         """How far the normal lane, the high lane and the receipts were handed out on this connection."""
-        self._acked = list(cursors)
+        self._acked = list(cursors[:CHANGES])
+        """How far the device said it is; of receipts that need not be known."""
         self.owes = LANES | RECEIPTS | WORD
         """Where there may be something that was not handed out yet, as bits. Asked for every frame."""
         self._fresh = False
@@ -69,16 +70,19 @@ class Pump:
     def grew(self, lane: int) -> None:
         self.owes |= 1 << lane
 
-    def acked(self, lane: int, upto: int, now: int) -> bool:
+    def heard(self, upto: int) -> None:
+        """The device says that it has every receipt up to `upto`."""
+        if upto > self._handed[CHANGES]:
+            self._handed[CHANGES] = upto
+
+    def acked(self, lane: Lane, upto: int, now: int) -> bool:
         """The device says that it has everything up to `upto`. Whether it counted as offline until now."""
         if upto <= self._acked[lane]:
             return False
         self._acked[lane] = upto
         if upto > self._handed[lane]:
             self._handed[lane] = upto
-        if lane == CHANGES:
-            return False
-        normal, high, _ = self._acked
+        normal, high = self._acked
         flights, self._since = self._flights, now
         while flights and flights[0][0] <= normal and flights[0][1] <= high:
             _, _, size, at = flights.pop(0)
@@ -119,13 +123,14 @@ class Pump:
         if self._loading:
             return
         handed = self._handed
-        before = handed[0] + handed[1]
-        for lane, bit in ORDER:
-            if self.owes & bit and (limit := self._credit(now, pressed, handed[0] + handed[1] - before)) > 0:
-                self.owes &= ~bit
-                self._pull(lane, limit)
-                if self._loading:
-                    return  # What comes behind it waits, so that the lanes keep their order.
+        if self.owes & LANES:
+            before = handed[0] + handed[1]
+            for lane, bit in ORDER:
+                if self.owes & bit and (limit := self._credit(now, pressed, handed[0] + handed[1] - before)) > 0:
+                    self.owes &= ~bit
+                    self._pull(lane, limit)
+                    if self._loading:
+                        return  # What comes behind it waits, so that the lanes keep their order.
         if self.owes & RECEIPTS:
             self.owes &= ~RECEIPTS
             self._pull_changes()

@@ -39,7 +39,7 @@ from nightmail.wire.items import (
     Welcome,
 )
 
-from .pump import CHANGES, Pump
+from .pump import Pump
 from .rates import Bucket
 
 if TYPE_CHECKING:
@@ -132,8 +132,9 @@ class Session:
         """Everything one frame says. What it costs per message is spent here, so little is called."""
         gateway, device, address, check = self._gateway, self.device, self._address, self._gateway.form.check
         records: list[Record] = []
+        acks: list[Acked | ChangesAcked] = []
         sends = 0
-        if len(items) > gateway.limits.items_burst + gateway.limits.sends_burst:
+        if len(items) > gateway.items_max:
             self.close(CloseCode.TOO_FAST)
             return
         for item in items:
@@ -146,6 +147,8 @@ class Session:
                 else:
                     if type(body) is Sent:
                         sends += 1
+                    elif type(body) is Acked or type(body) is ChangesAcked:
+                        acks.append(body)
                     records.append(Record(device, address | ref if ref else 0, body))
             elif type(item) is Ping:
                 self.out.append(Pong(item.nonce, gateway.clock()))
@@ -165,8 +168,8 @@ class Session:
         if self.stage is LIVE:
             if records:
                 gateway.submit(records)
-                if len(records) > sends:
-                    self._see_acks(records, now)
+                if acks:
+                    self._see_acks(acks, now)
             if (self.out or self._looks) and not self.queued:
                 gateway.ready(self)
 
@@ -183,17 +186,16 @@ class Session:
                     self.out.append(Answered(record.via & REF_MAX, RateLimited(self._sends.wait_ms())))
         return taken
 
-    def _see_acks(self, records: list[Record], now: int) -> None:
+    def _see_acks(self, acks: list[Acked | ChangesAcked], now: int) -> None:
         """Acknowledgements are judged by the fold; here they only give credit back."""
         pump = self._pump
         assert pump is not None
-        for record in records:
-            body = record.body
-            if type(body) is Acked:
-                if pump.acked(body.lane, body.upto, now):
+        for ack in acks:
+            if type(ack) is Acked:
+                if pump.acked(ack.lane, ack.upto, now):
                     self._gateway.stays(self, now)
-            elif type(body) is ChangesAcked:
-                pump.acked(CHANGES, body.upto, now)
+            elif type(ack) is ChangesAcked:
+                pump.heard(ack.upto)
         if pump.owes and not self.queued and pump.wants:
             self._gateway.ready(self)
         self._arm()

@@ -31,6 +31,8 @@ GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 FIN, RESERVED, OPCODE, MASKED, LENGTH = 0x80, 0x70, 0x0F, 0x80, 0x7F
+WHOLE = FIN | BINARY
+"""How nearly every frame begins: a message in one piece."""
 CONTROL_BYTES = 125
 """RFC 6455, 5.5."""
 REASON_BYTES = CONTROL_BYTES - 2
@@ -51,10 +53,12 @@ def accept_key(key: bytes) -> bytes | None:
 class WebSocket(asyncio.BufferedProtocol):
     """A `Link`, once `begin` has given it its transport and session."""
 
-    __slots__ = ("_closing", "_fragments", "_limits", "_now", "_partial", "_session", "_told", "_transport")
+    __slots__ = ("_closing", "_fragments", "_limits", "_now", "_partial", "_session", "_small", "_told", "_transport")
 
     def __init__(self, limits: GatewayLimits, now: Callable[[], int]) -> None:
         self._limits, self._now = limits, now
+        self._small = min(limits.hello_bytes, limits.frame_bytes)
+        """A frame up to this size is not too large, whoever sent it."""
         self._partial: bytearray | None = None
         """The beginning of a frame whose end has not come yet."""
         self._fragments: bytearray | None = None
@@ -147,7 +151,8 @@ class WebSocket(asyncio.BufferedProtocol):
                 if size - at < 2 + wide:
                     break
                 length, start = int.from_bytes(data[at + 2 : at + 2 + wide], "big"), start + wide
-            if wrong := self._complaint(first, second, length):
+            usual = first == WHOLE and second >= MASKED and length <= self._small and self._fragments is None
+            if not usual and (wrong := self._complaint(first, second, length)):
                 self._session.close(wrong)
                 break
             end = start + length
@@ -155,7 +160,7 @@ class WebSocket(asyncio.BufferedProtocol):
                 break
             payload = apply_mask(data[start:end], bytes(data[start - 4 : start]))
             at = end
-            if first == FIN | BINARY:
+            if first == WHOLE:
                 self._session.receive(payload, self._now())
             else:
                 self._unusual(first, payload)
