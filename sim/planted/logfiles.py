@@ -81,7 +81,7 @@ BUGS = (
         edit(recovery._judge_end, "walk.position if untouched else None", "walk.position"), ("powercuts", "node"), LOG),
     Bug("the last batch is believed without being written again",
         edit(recovery._settle, "tail.file.write(verdict.final.position, verdict.final.raw)", "pass"),
-        ("node", "powercuts"), LOG),
+        ("powercuts", "node"), LOG),
     Bug("SQLite does not sync", _unsynced, ("powercuts", "node"), ROWS),
     Bug("a checkpoint is not one transaction", _in_pieces, ("powercuts", "node"), ROWS),
     Bug("the write-ahead log is believed after a failed sync",
