@@ -114,6 +114,8 @@ class Node(Watcher):
         chance = world.chance
         self._loop_limits = LoopLimits(
             batch_records=chance.choice((1, 8, 4_096)),
+            linger_ms=chance.choice((0, 1, 20)),
+            linger_records=chance.choice((2, 64)),
             unsaved_rows=chance.choice((40, 200_000)),
             saver=SaverLimits(
                 checkpoint_rows=chance.choice((10, 5_000)),
@@ -163,7 +165,7 @@ class Node(Watcher):
         desk = LoopDesk(self.world.chance.randbytes, self._pace)
         loop = self.loop = Loop(
             ShadowLog(log, self.shadow), ShadowRows(rows, self.shadow), self._clock, desk.on_effects,
-            new_state=a_watched_state, pace=self._pace, limits=self._loop_limits, watcher=self,
+            new_state=a_watched_state, pace=self._pace, later=self._later, limits=self._loop_limits, watcher=self,
         )  # fmt: skip
         registry = MemoryRegistry(self._limits.gateway.silence_ms)
         front = Front(self.world, "node", desk, registry, self._limits, self._clock, self.guard, loop.flush)
@@ -240,8 +242,11 @@ class Node(Watcher):
         self.world.later(self.world.between(10, 2_000), lambda: self._boot() if life == self._life else None)
 
     def _soon(self, do: Callable[[], None]) -> None:
+        self._later(0, do)
+
+    def _later(self, delay_ms: int, do: Callable[[], None]) -> None:
         life = self._life
-        self.world.later(0, lambda: self.guard(do) if life == self._life else None)
+        self.world.later(delay_ms, lambda: self.guard(do) if life == self._life else None)
 
     def _job(self, job: Callable[[], None]) -> None:
         """What a writer's thread does, a little later; the power often goes just after it was done."""

@@ -161,6 +161,7 @@ class Rig(Watcher):
         limits: LoopLimits | None = None,
         forwarder: Forwarder | None = None,
         new_state: Callable[[], State] = StrictState,
+        lingers: bool = False,
     ) -> None:
         self.log, self.rows = log or HeldLog(), rows or HeldRows()
         self.clock, self.pace = START, 0
@@ -170,10 +171,14 @@ class Rig(Watcher):
         self.saved: list[Checkpoint] = []
         self.meanwhile: Callable[[], None] = lambda: None
         """Called whenever effects are handed out."""
+        self.lingering: list[Callable[[], None]] = []
+        """What is to be called back."""
         self._via = 0
         self.loop = Loop(
             self.log, self.rows, lambda: self.clock, self._on_effects,
-            new_state=new_state, forwarder=forwarder, pace=lambda: self.pace, limits=limits, watcher=self,
+            new_state=new_state, forwarder=forwarder, pace=lambda: self.pace,
+            later=(lambda _ms, callback: self.lingering.append(callback)) if lingers else None,
+            limits=limits, watcher=self,
         )  # fmt: skip
 
     def _on_effects(self, effects: Sequence[Effect]) -> None:
@@ -248,9 +253,9 @@ class Rig(Watcher):
         return {key: data for key, data in found.items() if key not in gone}
 
 
-def started(limits: LoopLimits | None = None, *, forwarder: Forwarder | None = None) -> Rig:
+def started(limits: LoopLimits | None = None, *, forwarder: Forwarder | None = None, lingers: bool = False) -> Rig:
     """Alice and Bob have joined, and nothing of that is worth looking at any more."""
-    rig = Rig(limits=limits, forwarder=forwarder)
+    rig = Rig(limits=limits, forwarder=forwarder, lingers=lingers)
     rig.loop.recover()
     rig.submit(SERVER, a_person("alice"))
     rig.submit(SERVER, a_person("bob"))

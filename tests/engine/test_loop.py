@@ -8,7 +8,7 @@ import pytest
 
 from nightmail.core.state import FOLD, State, encode_row
 from nightmail.core.step import FOLDS
-from nightmail.engine.loop import FORGET_MS, REPEAT_MS, TRIM_MS, TRIM_TIGHT_MS, LoopLimits
+from nightmail.engine.loop import FORGET_MS, QUIET_MS, REPEAT_MS, TRIM_MS, TRIM_TIGHT_MS, LoopLimits
 from nightmail.engine.memory import MemoryLog
 from nightmail.engine.ports import Checkpoint, Overtaken, Saving, Stored
 from nightmail.engine.saver import SaverLimits
@@ -116,6 +116,47 @@ def test_a_record_larger_than_the_limit_goes_alone() -> None:
         rig.submit(PHONE, a_message(n, text=text))
     rig.loop.flush()
     assert [len(batch) for _, batch in rig.log.batches] == [1, 1, 1]
+
+
+def sizes(rig: Rig) -> list[int]:
+    return [len(batch) for _, batch in rig.log.batches]
+
+
+def test_after_a_quiet_moment_a_small_batch_goes_at_once_and_the_next_one_lingers_for_company() -> None:
+    rig = started(lingers=True)
+    rig.pace += QUIET_MS
+    rig.say(PHONE, a_message(1))
+    assert sizes(rig) == [1]
+    rig.say(PHONE, a_message(2))
+    rig.say(PHONE, a_message(3))
+    assert sizes(rig) == [1]
+    (lingered,) = rig.lingering
+    lingered()
+    assert sizes(rig) == [1, 2]
+    rig.pace += QUIET_MS
+    rig.say(PHONE, a_message(4))
+    assert sizes(rig) == [1, 2, 1]
+
+
+def test_a_batch_that_is_not_small_does_not_linger() -> None:
+    for limits in (LoopLimits(linger_records=2), LoopLimits(batch_records=2)):
+        rig = started(limits, lingers=True)
+        rig.pace += QUIET_MS
+        rig.say(PHONE, a_message(1))
+        rig.say(PHONE, a_message(2))
+        assert sizes(rig) == [1]
+        rig.say(PHONE, a_message(3))
+        assert sizes(rig) == [1, 2]
+        for lingered in rig.lingering:
+            lingered()
+        assert sizes(rig) == [1, 2]
+
+
+def test_what_is_lingered_for_may_be_nothing() -> None:
+    rig = started(LoopLimits(linger_ms=0), lingers=True)
+    for n in range(1, 4):
+        rig.say(PHONE, a_message(n))
+    assert (sizes(rig), rig.lingering) == ([1, 1, 1], [])
 
 
 def test_a_batch_is_stamped_when_it_leaves_and_time_never_runs_backward() -> None:

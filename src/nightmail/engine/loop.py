@@ -8,9 +8,9 @@ Never:   folds what is not durable, or lets the world decide what a record means
     L3  nothing of the environment (a timeout, a failed write, a retry count) decides a record's fate.
     L4  a row's version is the offset of the last record that changed it; (key, version) determines the bytes.
 
-A batch goes out as soon as the one before it is durable; that one is folded meanwhile. Nothing
-here waits or sleeps: whoever drives the loop calls `flush` when it has submitted something and
-`tick` a few times a second.
+A batch goes out as soon as the one before it is durable; that one is folded meanwhile. Only a small
+one lingers, for `linger_ms` at most. Nothing here waits or sleeps: whoever drives the loop calls
+`flush` when it has submitted something and `tick` a few times a second, and calls back `later`.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ TRIM_MS = 60_000
 
 TRIM_TIGHT_MS = 1_000
 """How often space is looked for when it ran out."""
+QUIET_MS = 20
+"""After this long without a batch, the next one goes at once: nobody else is there to wait for."""
 REPEAT_MS = 1_000
 """After a failed append, before acknowledgements are written down again: a broken disk is not to be hammered."""
 FORGET_MS = 3_600_000
@@ -59,6 +61,10 @@ class LoopLimits(Struct, frozen=True):
     """Records made durable together: bounds how long one fold keeps the loop."""
     batch_bytes: int = 4 * 1024 * 1024
     """Likewise, in bytes; one record may be larger."""
+    linger_ms: int = 1
+    """A small batch waits this long for company, because it costs as much as a large one. 0: never."""
+    linger_records: int = 64
+    """A batch of so many records is not small."""
     unsaved_rows: int = 200_000
     """Changed rows that may wait for a checkpoint before sends are refused: bounds memory and recovery."""
     notes_ms: int = 30 * DAY_MS
@@ -95,12 +101,15 @@ class Loop:
         new_state: Callable[[], State] = State,
         forwarder: Forwarder | None = None,
         pace: Callable[[], int] | None = None,
+        later: Callable[[int, Callable[[], None]], None] | None = None,
         limits: LoopLimits | None = None,
         watcher: Watcher | None = None,
     ) -> None:
         self._log, self._rows, self._clock, self._on_effects = log, rows, clock, on_effects
         self._pace = pace or clock
         """Milliseconds that never jump, for waiting; `clock` is for stamping, and may be set at any time."""
+        self._later = later
+        """Calls back after so many ms. Without it no batch lingers."""
         self._forwarder = forwarder
         self._watcher = watcher or Watcher()
         self.limits = limits or LoopLimits()
@@ -112,6 +121,9 @@ class Loop:
         """Their bytes, one by one."""
         self._appending: Durable | None = None
         """On its way to the log; not durable before that says where it begins."""
+        self._lingering = False
+        self._went_at = -QUIET_MS
+        """When the last batch went out."""
         self._unheard: dict[tuple[int, Lane | None], tuple[Record, int]] = {}
         """Acknowledgements whose fate is unknown: the newest of each queue, and how far it reaches."""
         self._failed_at = 0
@@ -190,13 +202,35 @@ class Loop:
                 waiting.append(record)
 
     def flush(self) -> None:
-        """Send what was submitted on its way, unless a batch is on its way already."""
-        if self._appending is not None or not self._records:
-            return
+        """Send what was submitted on its way, unless a batch is on its way already, or lingers for more to come."""
+        if self._appending is None and self._records and not self._lingers():
+            self._send()
+
+    def _lingers(self) -> bool:
+        """A few records wait for company, if there was some a moment ago."""
+        limits = self.limits
+        if self._later is None or not limits.linger_ms:
+            return False
+        if len(self._records) >= min(limits.linger_records, limits.batch_records):
+            return False
+        if not self._lingering:
+            if self._pace() - self._went_at >= QUIET_MS:
+                return False
+            self._lingering = True
+            self._later(limits.linger_ms, self._lingered)
+        return True
+
+    def _lingered(self) -> None:
+        self._lingering = False
+        if self._appending is None and self._records:
+            self._send()
+
+    def _send(self) -> None:
         count = self._count_fitting()
         records, data = self._records[:count], self._data[:count]
         del self._records[:count], self._data[:count]
         self._last_at = at = max(self._clock(), self._last_at)
+        self._went_at = self._pace()
         self._appending = Durable(0, at, data, records)
         self._log.append(at, data, self._appended)
 

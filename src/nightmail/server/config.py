@@ -126,6 +126,7 @@ BOUNDS: dict[str, Bounds] = {
     "segment_bytes": (1 << 20, 1 << 34),
     "batch_records": (1, 1 << 20),
     "batch_bytes": (1, 1 << 30),
+    "linger_ms": (0, 1_000),
     "cache_kib": (64, 1 << 26),
     "ttl_ms": (0, NUMBER_MAX),
     "ahead_ms": (0, DAY_MS),

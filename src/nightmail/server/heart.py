@@ -42,7 +42,12 @@ class Heart:
     """Everything below a socket. Raises EngineError if the folder cannot be served."""
 
     def __init__(
-        self, config: Config, figures: Figures, post: Post, on_effects: Callable[[Sequence[Effect]], None]
+        self,
+        config: Config,
+        figures: Figures,
+        post: Post,
+        later: Callable[[int, Callable[[], None]], None],
+        on_effects: Callable[[Sequence[Effect]], None],
     ) -> None:
         self._limits = config.fold
         self.folder = folder = Path(config.data.folder)
@@ -63,7 +68,7 @@ class Heart:
             self.log.figures, self.log.pace_ns = figures, time.monotonic_ns
             parts.callback(self.log.close)
             self.loop = Loop(
-                self.log, self.rows, clock, on_effects, pace=pace, limits=config.loop,
+                self.log, self.rows, clock, on_effects, pace=pace, later=later, limits=config.loop,
                 watcher=LogWatcher(figures, clock),
             )  # fmt: skip
             self.tracer = Tracer(self.rows, aside, post)

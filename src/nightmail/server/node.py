@@ -77,7 +77,7 @@ class Node:
         self.fell = loop.create_future()
         config = self.config
         self.desk = desk = LoopDesk(os.urandom, pace)
-        self.heart = heart = Heart(config, self.figures, self._post, desk.on_effects)
+        self.heart = heart = Heart(config, self.figures, self._post, self._later, desk.on_effects)
         try:
             token = operator_token(config.operator, heart.folder)
             secret = kept_secret(config.accounts.secret, heart.folder / SECRET_FILE)
@@ -218,6 +218,9 @@ class Node:
     def _post(self, callback: Callable[[], None]) -> None:
         """From any thread."""
         self._event_loop.call_soon_threadsafe(self._guard, callback)
+
+    def _later(self, delay_ms: int, callback: Callable[[], None]) -> None:
+        self._event_loop.call_later(delay_ms / 1000, self._guard, callback)
 
     def _guard(self, callback: Callable[[], None]) -> None:
         """What raises here is no peer's doing. Going on could answer what is not so: the node falls."""
