@@ -23,6 +23,7 @@ def hand(server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for variable in (
         "NIGHTMAIL_PASSPHRASE",
         "NIGHTMAIL_PASSPHRASE_FILE",
+        "NIGHTMAIL_PIN",
         "NIGHTMAIL_PROFILE",
         "NIGHTMAIL_CONFIG",
         "NIGHTMAIL_OPERATOR__TOKEN",

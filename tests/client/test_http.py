@@ -47,7 +47,7 @@ class Answering(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(answer)
 
-    do_GET = do_POST = do_PUT = do_DELETE = do  # noqa: N815
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do  # noqa: N815
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         pass
@@ -118,3 +118,41 @@ def test_when_nobody_answers_that_is_said_without_the_token() -> None:
 def test_an_answer_that_was_not_agreed_is_an_error(answer: bytes) -> None:
     with answering(200, answer) as server, pytest.raises(HttpError):
         asyncio.run(Http([server.address], limits=ClientLimits(http_bytes=1_000)).account("bob"))
+
+
+def test_a_code_and_a_pin_are_said_where_they_are_needed() -> None:
+    with answering(201, {"account": "a", "device": "1001", "list_version": 2}) as server:
+        http = Http([server.address])
+        asyncio.run(http.register(ME, "phone", Platform.CLI, code="042137", pin_token=b"\xab" * 32))
+        assert server.asked[0][3]["code"] == "042137"
+        assert server.asked[0][3]["pin_token"] == "ab" * 32
+
+
+def test_a_code_is_asked_for() -> None:
+    with answering(202, {"expires_at": 1_700_000_000_000}) as server:
+        assert asyncio.run(Http([server.address]).verify("+491711234567")) == 1_700_000_000_000
+        assert server.asked == [("POST", "/v1/verifications", None, {"handle": "+491711234567"})]
+
+
+def test_a_lock_is_set_and_removed_and_a_device_renamed() -> None:
+    with answering(204, b"") as server:
+        http = Http([server.address], authorization=bearer(ME))
+        asyncio.run(http.set_lock(b"\xab" * 32))
+        asyncio.run(http.remove_lock())
+        asyncio.run(http.relabel(0x1001, "old phone"))
+        assert [(method, path, asked) for method, path, _, asked in server.asked] == [
+            ("PUT", "/v1/lock", {"pin_token": "ab" * 32}),
+            ("DELETE", "/v1/lock", None),
+            ("PATCH", "/v1/devices/1001", {"label": "old phone"}),
+        ]
+
+
+def test_a_linked_device_finds_its_number_once_there_is_one() -> None:
+    asked = {"handle": "alice", "registration": 7, "token_digest": token_digest(ME)}
+    with answering(200, {"device": "1002", "list_version": 3}) as server:
+        assert asyncio.run(Http([server.address]).find_device("alice", 7, token_digest(ME))) == Joined("1002", 3)
+        assert server.asked == [("POST", "/v1/devices/find", None, asked)]
+    with answering(404, {"code": "not_found"}) as server:
+        assert asyncio.run(Http([server.address]).find_device("alice", 7, token_digest(ME))) is None
+    with answering(429, {"code": "rate_limited"}) as server, pytest.raises(Refused):
+        asyncio.run(Http([server.address]).find_device("alice", 7, token_digest(ME)))

@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "block": ("block", "Take nothing more from somebody."),
     "unblock": ("block:unblock", "Take messages from somebody again."),
     "devices": ("devices", "List, link and remove the devices of an account."),
+    "lock": ("lock", "Set and remove the PIN against a stolen number."),
     "profile": ("profile", "Show and change what keeps a profile sealed."),
     "trace": ("trace", "Tell the whole life of one message; for operators."),
     "config": ("config", "Show and check the settings of a server."),

@@ -72,7 +72,13 @@ REASONS: dict[str, str] = {
 """Why a message failed, for a person."""
 
 REFUSALS: dict[str, str] = {
-    "handle_taken": "Choose another one; if it is yours, use the profile that registered it (--profile).",
+    "handle_taken": "Choose another one; if it is yours, use its profile (--profile), or its PIN (--pin).",
+    "verification_needed": "Ask for one: nightmail register, in a terminal; or say it with --code.",
+    "verification_wrong": "Register without --code to have a new one sent.",
+    "verification_refused": "Check the spelling.",
+    "pin_needed": "Give it with --pin: the one that was set with nightmail lock.",
+    "pin_wrong": "Try again with --pin.",
+    "pin_locked": "There were too many wrong ones.",
     "rate_limited": "Wait a moment, then try again.",
     "unauthorized": "Check that the token belongs to this server.",
     "not_found": "Check the spelling.",

@@ -17,6 +17,7 @@ import click
 from nightmail.client import Client, Receipt
 from nightmail.client.events import Connected, Event, Retrying
 from nightmail.client.messages import Tick, conversation_id
+from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id
 from nightmail.model.words import Lane
 
@@ -100,7 +101,7 @@ async def _send(client: Client, wish: Wish) -> tuple[Receipt, str]:
             for task in (waiting, hopeless):
                 task.cancel()
             await asyncio.gather(waiting, hopeless, return_exceptions=True)
-        return receipt, conversation_id(client.identity.account, account_id(wish.to))
+        return receipt, conversation_id(client.identity.account, account_id(spelled(wish.to)))
 
 
 def _say(receipt: Receipt, path: Path, reached: bool) -> None:

@@ -14,6 +14,7 @@ Never:   decides anything about a message: the machine does. A commit is one syn
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
@@ -25,6 +26,7 @@ from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
+from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id
 from nightmail.model.words import Kind, Lane, Platform
 
@@ -39,6 +41,7 @@ from .listeners import Listeners
 from .machine import Machine
 from .messages import Message, Position, Tick
 from .people import People, handle_in
+from .pin import pin_token
 from .profile import Profile
 from .protection import Secret
 from .route import Route
@@ -62,16 +65,20 @@ class Client:
         sealer: Sealer | None = None,
         limits: ClientLimits | None = None,
         secret: Secret | None = None,
+        code: str = "",
+        pin: str = "",
     ) -> None:
         """`handle` is registered if the profile is new; `ca_file` names who may vouch for the server (wss).
 
+        `code` and `pin` show that it is yours, where the server asks for it.
         `secret` keeps the profile's key (protection.py): a passphrase is needed each time, the others once.
         """
         self.limits = limits or ClientLimits()
         self._path = Path(profile).expanduser()
         self._chance = SystemRandom()
         self._route = Route(servers, self.limits, self._chance)
-        self._handle, self._label, self._platform, self._sealer = handle, label, platform, sealer
+        self._handle, self._label, self._platform, self._sealer = spelled(handle or ""), label, platform, sealer
+        self._code, self._pin = code, pin
         self._secret = secret
         self._tls = ssl.create_default_context(cafile=os.fspath(ca_file)) if ca_file else None
         self._listeners = Listeners(self.limits.events)
@@ -143,7 +150,7 @@ class Client:
         driver = self._open_driver()
         with driver.working() as machine:
             if isinstance(to, str):
-                self._learn(peer, to)
+                self._learn(peer, spelled(to))
             message = machine.compose(peer, body, driver.clock(), kind=kind, lane=lane, life_ms=life_ms)
         receipt = self._receipts[message.id] = Receipt(message.id)
         await driver.committed()
@@ -283,7 +290,10 @@ class Client:
         if not identity.device:
             if not self._handle:
                 raise Misused(f"the profile {self._path} was never finished: register its handle, or link it")
-            joined = await self._http("").register(identity, self._label, self._platform)
+            token = await asyncio.to_thread(pin_token, identity.account, self._pin) if self._pin else b""
+            joined = await self._http("").register(
+                identity, self._label, self._platform, code=self._code, pin_token=token
+            )
             identity = replace(identity, device=int(joined.device, 16))
             store.put_identity(identity)
             store.commit()
@@ -294,7 +304,7 @@ class Client:
         return Http(addresses, authorization=authorization, tls=self._tls, limits=self.limits)
 
     def _account(self, peer: str | int) -> int:
-        return account_id(peer) if isinstance(peer, str) else peer
+        return account_id(spelled(peer)) if isinstance(peer, str) else peer
 
     def _learn(self, peer: int, handle: str) -> None:
         store = self._store

@@ -37,6 +37,10 @@ class Account(msgspec.Struct, frozen=True):
     devices: dict[str, int]
 
 
+class CodeSent(msgspec.Struct, frozen=True):
+    expires_at: int
+
+
 class Problem(msgspec.Struct, frozen=True):
     title: str = ""
     detail: str = ""
@@ -63,16 +67,38 @@ class Http:
 
     # --- accounts -------------------------------------------------------------------------------
 
-    async def register(self, identity: Identity, label: str, platform: Platform) -> Joined:
-        """An account and its first device. The same identity again gives the same device."""
+    async def verify(self, handle: str) -> int:
+        """Have a code sent to whoever owns a handle. Until when it is good, in milliseconds since 1970."""
+        said = await self._ask("POST", "/v1/verifications", {"handle": handle}, CodeSent)
+        return said.expires_at
+
+    async def register(
+        self, identity: Identity, label: str, platform: Platform, *, code: str = "", pin_token: bytes = b""
+    ) -> Joined:
+        """An account and its first device. The same identity again gives the same device.
+
+        With what the server asks for, `code` or `pin_token` or both, an account that exists is taken over: this
+        becomes its only device.
+        """
         asked = {
             "handle": identity.handle, "label": label, "platform": platform.name.lower(),
             "registration": identity.registration, "token_digest": token_digest(identity),
         }  # fmt: skip
+        if code:
+            asked["code"] = code
+        if pin_token:
+            asked["pin_token"] = pin_token.hex()
         return await self._ask("POST", "/v1/accounts", asked, Joined)
 
     async def account(self, handle: str) -> Account:
         return await self._ask("GET", f"/v1/accounts/{quote(handle, safe='')}", None, Account)
+
+    async def set_lock(self, pin_token: bytes) -> None:
+        """Registering this handle anew needs this PIN from now on; see `nightmail.client.pin`."""
+        await self._ask("PUT", "/v1/lock", {"pin_token": pin_token.hex()}, Any)
+
+    async def remove_lock(self) -> None:
+        await self._ask("DELETE", "/v1/lock", None, Any)
 
     async def close_account(self) -> None:
         await self._ask("DELETE", "/v1/accounts/me", None, Any)
@@ -98,7 +124,21 @@ class Http:
         }  # fmt: skip
         await self._ask("PUT", "/v1/devices", asked, Any)
 
+    async def find_device(self, handle: str, registration: int, token_digest: str) -> Joined | None:
+        """What an older device has linked for this token; None: nothing yet. Anyone may ask."""
+        asked = {"handle": handle, "registration": registration, "token_digest": token_digest}
+        try:
+            return await self._ask("POST", "/v1/devices/find", asked, Joined)
+        except Refused as refused:
+            if refused.code == "not_found":
+                return None
+            raise
+
+    async def relabel(self, device: int, label: str) -> None:
+        await self._ask("PATCH", f"/v1/devices/{device:x}", {"label": label}, Any)
+
     async def unlink(self, device: int) -> None:
+        """Revoke a device of this account: it is cut off at once."""
         await self._ask("DELETE", f"/v1/devices/{device:x}", None, Any)
 
     # --- wishes ---------------------------------------------------------------------------------

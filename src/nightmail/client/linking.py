@@ -17,6 +17,7 @@ from random import SystemRandom
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id, account_of
 from nightmail.model.words import Platform
 
@@ -41,7 +42,7 @@ class LinkRequest(Struct, frozen=True):
 
 def choose_identity(handle: str) -> Identity:
     """Who a device will be, before the server has given it a number."""
-    chance = SystemRandom()
+    chance, handle = SystemRandom(), spelled(handle)
     token, registration = chance.randbytes(TOKEN_BYTES), chance.getrandbits(REGISTRATION_BITS)
     return Identity(handle, account_id(handle), 0, registration, token)
 
@@ -62,9 +63,9 @@ def begin(
             identity = choose_identity(handle)
             profile.store.put_identity(identity)
             profile.store.commit()
-        if identity.device or identity.handle != handle:
+        if identity.device or identity.handle != spelled(handle):
             raise Misused(f"the profile {path} is in use already")
-        return LinkRequest(handle, identity.registration, token_digest(identity), label, platform)
+        return LinkRequest(identity.handle, identity.registration, token_digest(identity), label, platform)
     finally:
         profile.close()
 

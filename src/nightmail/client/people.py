@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id
 
 from .driver import Driver
@@ -31,11 +32,13 @@ class People:
 
     def get(self, person: str | int) -> Contact:
         """A contact; with nothing in it, if it is none."""
-        account = account_id(person) if isinstance(person, str) else person
+        account = account_id(spelled(person)) if isinstance(person, str) else person
         for row in self._store.contacts():
             if row.account == account:
                 return row
-        return Contact(account, person if isinstance(person, str) else self._store.conversation(account).handle)
+        return Contact(
+            account, spelled(person) if isinstance(person, str) else self._store.conversation(account).handle
+        )
 
     def called(self, person: str | int) -> str:
         """The name, or the handle, or the number in hex."""

@@ -25,6 +25,8 @@ class Label(bytes, Enum):
     # --- hashes ---
     TRANSCRIPT = b"nightmail/v1/transcript"
     SAFETY_NUMBER = b"nightmail/v1/safety-number"
+    PIN = b"nightmail/v1/pin"
+    """The salt of a registration lock's PIN, of each account another one."""
 
     # --- key derivation (HKDF info) ---
     PQXDH = b"nightmail/v1/pqxdh"

@@ -32,6 +32,14 @@ def normal_handle(text: str) -> str:
     return text
 
 
+def spelled(text: str) -> str:
+    """A handle as it is kept; what cannot be one stays as it is, and the server says why."""
+    try:
+        return normal_handle(text)
+    except ValueError:
+        return text
+
+
 def _phone(text: str) -> str:
     if "(0)" in text:
         # Whether it is dialled depends on where one calls from: nobody but its owner knows what is meant.

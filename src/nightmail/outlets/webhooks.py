@@ -38,7 +38,7 @@ log = logging.getLogger("nightmail.outlets")
 
 
 class WebhookLimits(Struct, frozen=True):
-    timeout_ms: int = 5_000
+    timeout_ms: int = 3_000
     """For connecting, and for each part of the answer."""
     retries: int = 1
     retry_ms: int = 1_000
