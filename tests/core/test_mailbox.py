@@ -249,11 +249,44 @@ def test_an_acked_own_copy_never_changes_ticks(world: World, bob: Person) -> Non
     assert world.receipts(bob[1]) == [Change(key, 1, START, Reason.NONE, [1, 1])]
 
 
-def test_an_unreadable_own_copy_is_no_failure_of_the_message(world: World, bob: Person) -> None:
+def test_an_unreadable_own_copy_is_told_to_the_device_that_sealed_it_and_to_no_other(world: World, bob: Person) -> None:
+    anna = world.join("anna", devices=3)
+    write(world, anna[1], bob, *"abc")
+    world.do(anna[2], Acked(NORMAL, 3, (1, 3)))
+    first, third = ((anna[1], bob.account, NORMAL, anna[2], FAILED, n) for n in (1, 3))
+    assert world.receipts(anna[1]) == [
+        Change(first, 1, START, Reason.UNDECRYPTABLE, [1, 1]),
+        Change(third, 2, START, Reason.UNDECRYPTABLE, [3, 3]),
+    ]
+    assert [world.receipts(device) for device in (anna[2], anna[3], bob[1])] == [[], [], []]
+
+
+def test_an_unreadable_note_to_oneself_is_told_to_the_device_that_wrote_it(world: World) -> None:
     anna = world.join("anna", devices=2)
-    write(world, anna[1], bob, "a")
+    write(world, anna[1], anna, "a")
     world.do(anna[2], Acked(NORMAL, 1, (1,)))
-    assert world.receipts(anna[1]) == []
+    key = (anna[1], anna.account, NORMAL, anna[2], FAILED, 1)
+    assert world.receipts(anna[1]) == [Change(key, 1, START, Reason.UNDECRYPTABLE, [1, 1])]
+    assert world.receipts(anna[2]) == []
+
+
+def test_an_unreadable_own_copy_by_a_device_that_is_gone_is_told_to_nobody(world: World, bob: Person) -> None:
+    anna = world.join("anna", devices=3)
+    write(world, anna[2], bob, "a")
+    world.do(anna[1], Unlinked(anna[2]))
+    world.do(anna[3], Acked(NORMAL, 1, (1,)))
+    assert (world.receipts(anna[1]), world.receipts(anna[3])) == ([], [])
+
+
+def test_an_own_copy_that_ends_otherwise_is_told_to_nobody(world: World, bob: Person) -> None:
+    anna = world.join("anna", devices=3)
+    write(world, anna[1], bob, "a", life_ms=30_000)
+    world.do(bob[1], Acked(NORMAL, 1))
+    heard = world.receipts(anna[1])
+    world.do(anna[1], Unlinked(anna[3]))
+    world.wait(31_000)
+    assert world.texts(anna[2]) == ["gap 1-1 expired"]
+    assert world.receipts(anna[1]) == heard
 
 
 def test_room_is_free_again_after_an_ack(world: World, alice: Person, bob: Person) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from nightmail.core.state import State, encode_row
-from nightmail.engine.cache import forget_entries, freshen, shrink
+from nightmail.core.state import KEYS_WEIGHT, State, encode_row
+from nightmail.engine.cache import forget_entries, forget_keys, freshen, shrink
 from nightmail.engine.loop import LoopLimits
 from nightmail.engine.saver import SaverLimits, take_checkpoint
-from nightmail.model.answers import Accepted
+from nightmail.model.answers import Accepted, Bundle, Said, Stocked
 from nightmail.model.ids import SERVER, account_id, device_id
-from nightmail.model.records import Acked
+from nightmail.model.records import Acked, AnyBody, Claimed
 from nightmail.model.rows import Kept, RowKey, queue_id
 from nightmail.model.words import Lane
+from tests.core.world import published
 from tests.engine.rig import BOB, PHONE, START, TABLET, Rig, a_message, a_person, restarted, started
 
 NORMAL = Lane.NORMAL
@@ -189,3 +190,42 @@ def test_a_mailbox_of_many_comes_back_with_its_place_in_both_lanes() -> None:
     assert again.texts() == rig.texts() == ["hello"] * 2
     assert isinstance(again.answers(again.say(PHONE, a_message(4)))[0], Accepted)
     assert again.texts() == ["hello"] * 3
+
+
+# --- keys -------------------------------------------------------------------------------------
+
+
+def said(rig: Rig, by: int, body: AnyBody) -> Said:
+    (answer,) = rig.answers(rig.say(by, body))
+    return answer
+
+
+def test_keys_are_let_go_as_soon_as_they_are_saved_and_come_back_equal() -> None:
+    rig = started(SELDOM)
+    assert said(rig, TABLET, published(TABLET, range(2, 9), range(2, 5))) == Stocked(7, 3)
+    forget_keys(rig.loop.state)
+    assert list(rig.loop.state.keys) == [TABLET], "not saved yet"
+    before = encode_row(rig.loop.state.keys[TABLET])
+    rig.loop.save(at_once=True)
+    assert len(rig.loop.state.keys) == 0
+    assert TABLET in rig.loop.state.mailboxes, "others stay"
+    first = said(rig, PHONE, Claimed(TABLET, 1))
+    assert isinstance(first, Bundle)
+    rig.loop.save(at_once=True)
+    assert said(rig, PHONE, Claimed(TABLET, 1)) == first, "looked at again, and not changed"
+    assert list(rig.loop.state.keys) == [TABLET]
+    rig.loop.save(at_once=True)
+    assert len(rig.loop.state.keys) == 0
+    assert loaded(rig, RowKey(Kept.KEYS, TABLET)) != before
+
+
+def test_keys_start_a_checkpoint_by_their_weight() -> None:
+    rig = started(LoopLimits(saver=SaverLimits(checkpoint_ms=10**9, checkpoint_rows=2 * KEYS_WEIGHT)))
+    rig.loop.save(at_once=True)
+    rig.say(TABLET, published(TABLET, range(2, 9), range(2, 5)))
+    rig.loop.tick()
+    assert rig.loop.state.keys.changed
+    rig.say(PHONE, published(PHONE, range(2, 9), range(2, 5)))
+    rig.loop.tick()
+    assert (rig.loop.state.keys.changed, len(rig.loop.state.keys)) == ({}, 0)
+    assert rig.loop.unsaved == 0

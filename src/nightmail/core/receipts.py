@@ -9,7 +9,7 @@ interval grows and whose number moves on with it. So they stay as few as there a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
 from nightmail.model.answers import Done
@@ -18,7 +18,7 @@ from nightmail.model.ids import DEVICE_BITS, account_of
 from nightmail.model.notes import Looked
 from nightmail.model.records import ChangesAcked, Read, Receipted
 from nightmail.model.refusals import AckAboveHead, UnknownAccount
-from nightmail.model.rows import Change, ChangeKey, Changes, Entry, Kept, Need, RowKey
+from nightmail.model.rows import Account, Change, ChangeKey, Changes, Entry, Kept, Need, RowKey
 from nightmail.model.spans import Spans, add_span, pairs
 from nightmail.model.words import Lane, Reason, State
 
@@ -26,12 +26,14 @@ from .state import NOTHING, missing_row
 from .state import State as Shard
 
 DELIVERED, READ, FAILED, NO_REASON = State.DELIVERED, State.READ, State.FAILED, Reason.NONE
+UNDECRYPTABLE = Reason.UNDECRYPTABLE
 
 
 class Verdicts:
     """Collects what one record says about many entries of one device, one receipt per sender.
 
-    A copy of one's own message never changes its ticks.
+    A copy of one's own message never changes its ticks. One that could not be opened is told to the
+    device that sealed it, which seals it again.
     """
 
     __slots__ = ("_account", "_delivered", "_device", "_failed")
@@ -40,7 +42,8 @@ class Verdicts:
         self._device, self._account = device, device >> DEVICE_BITS
         self._delivered: dict[int, Spans] = {}
         """Sender → the numbers that are safe on the device."""
-        self._failed: dict[tuple[int, Reason], Spans] = {}
+        self._failed: dict[tuple[int, int, Reason], Spans] = {}
+        """(Sender, account it was sent to, why) → numbers."""
 
     def deliver(self, by: int, low: int, high: int) -> None:
         """Numbers `low` to `high` of one sender (0: of nobody) are safe on the device."""
@@ -48,15 +51,15 @@ class Verdicts:
             add_span(self._delivered.setdefault(by, []), low, high)
 
     def fail(self, entry: Entry, reason: Reason) -> None:
-        if entry.by >> DEVICE_BITS != self._account:
-            add_span(self._failed.setdefault((entry.by, reason), []), entry.n, entry.n)
+        if reason is UNDECRYPTABLE or entry.by >> DEVICE_BITS != self._account:
+            add_span(self._failed.setdefault((entry.by, entry.to, reason), []), entry.n, entry.n)
 
     def tell(self, state: Shard, lane: Lane) -> None:
         to, device, at = self._account, self._device, state.shard.now
         for by, spans in self._delivered.items():
             numbers = ((spans[0], spans[1]),) if len(spans) == 2 else tuple(pairs(spans))
             state.tell(by >> DEVICE_BITS, Receipted(by, to, lane, device, DELIVERED, NO_REASON, at, numbers))
-        for (by, reason), spans in self._failed.items():
+        for (by, to, reason), spans in self._failed.items():
             receipt = Receipted(by, to, lane, device, FAILED, reason, at, tuple(pairs(spans)))
             state.tell(by >> DEVICE_BITS, receipt)
 
@@ -121,10 +124,20 @@ def needs_receipted(state: Shard, _by: int, receipt: Receipted) -> Sequence[Need
 def step_receipted(state: Shard, _by: int, _via: int, receipt: Receipted) -> None:
     """Let every device of the sender's account know."""
     account = state.accounts.rows[receipt.by >> DEVICE_BITS]
-    if account is None or (receipt.state == READ and not account.read_receipts):
+    if account is None:
         return
-    for device in account.devices:
+    for device in account.devices if receipt.state == DELIVERED else _hearers(account, receipt):
         note(state, device, receipt)
+
+
+def _hearers(account: Account, receipt: Receipted) -> Iterable[int]:
+    """Who is told of anything but the usual."""
+    if receipt.state == READ and not account.read_receipts:
+        return ()
+    if receipt.reason == UNDECRYPTABLE and receipt.device >> DEVICE_BITS == receipt.by >> DEVICE_BITS:
+        # A device of one's own could not open it: that is between it and the one that sealed it.
+        return (receipt.by,) if receipt.by in account.devices else ()
+    return account.devices
 
 
 def note(state: Shard, device: int, receipt: Receipted) -> None:

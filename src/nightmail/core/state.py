@@ -54,6 +54,9 @@ NOTHING: tuple[Need, ...] = ()
 
 SHARD = RowKey(Kept.SHARD, 0)
 
+KEYS_WEIGHT = 180
+"""A row of keys counts as so many others: it may have 180 KiB, where most have less than one."""
+
 decode_shard = msgspec.msgpack.Decoder(Shard).decode
 decode_entry = msgspec.msgpack.Decoder(Entry).decode
 
@@ -242,7 +245,9 @@ class State:
         return [self.streams, *self.by_number.values()]
 
     def count_changed(self) -> int:
-        return len(self.streams.changed) + sum(len(table.changed) for table in self.by_number.values())
+        """Rows that wait for a checkpoint. Keys count by their weight, and changed or not: one lets go of them all."""
+        changed = len(self.streams.changed) + sum(len(table.changed) for table in self.by_number.values())
+        return changed + KEYS_WEIGHT * len(self.keys.rows) if self.keys.rows else changed
 
 
 def _decoded(decode: Callable[[bytes], T], key: object, data: bytes | None) -> T | None:

@@ -32,6 +32,17 @@ def shrink(state: State, rows_max: int) -> None:
                     state.stored.pop(queue, None)
 
 
+def forget_keys(state: State) -> None:
+    """Let go of all keys that are saved: a talk needs them once, at its beginning, and they are heavy.
+
+    So between two checkpoints no more of them come together than start the next one
+    (`checkpoint_rows` / `KEYS_WEIGHT`, 111 rows or 20 MB), and after it few are left.
+    """
+    rows, changed = state.keys.rows, state.keys.changed
+    for device in [device for device in rows if device not in changed]:
+        del rows[device]
+
+
 def freshen(state: State) -> None:
     """Move every changed row to the back of its table."""
     for table in state.tables():

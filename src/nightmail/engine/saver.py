@@ -16,7 +16,7 @@ from msgspec import Struct
 from nightmail.core.state import State, encode_row
 
 from .ahead import Ahead
-from .cache import forget_entries, freshen, shrink
+from .cache import forget_entries, forget_keys, freshen, shrink
 from .ports import Checkpoint, Failed, Overtaken, Rows
 
 
@@ -112,6 +112,7 @@ class Saver:
         # What two checkpoints in a row found waiting is for a device that is away.
         forget_entries(state, self._filed)
         self._filed = [(queue, seq) for queue, seq, _ in saved.entries]
+        forget_keys(state)
         shrink(state, self._limits.rows_in_memory)
 
     def _saved(self, outcome: Overtaken | Failed | None) -> None:

@@ -110,6 +110,10 @@ class Metrics(Collector):
         yield _gauge("unsaved_rows", "Rows and lines that only the log has.", loop.unsaved)
         yield _gauge("unsaved_records", "Records behind the newest checkpoint.", state.offset - heart.rows.pointer)
         yield _gauge("dead_letters", "Records that could not be applied, over the life of the data.", state.shard.dead)
+        yield _gauge("devices_low_prekeys", "Devices with few one-time keys left, or none.", state.shard.low)
+        yield _gauge(
+            "devices_exhausted_prekeys", "Devices without one-time keys of one kind or both.", state.shard.exhausted
+        )
         yield _counter("records_poisoned", "Records set aside since the start.", figures.poisoned)
         yield _counter("storage_troubles", "Times that storage kept failing.", figures.troubles)
         yield _gauge("rows_in_memory", "Rows kept in memory.", sum(map(len, state.tables())))
