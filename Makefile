@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run demo demo-picture live test check format sim powercuts kills verify teeth bench bench-plot bench-heart bench-seal soak fuzz clean
+.PHONY: help setup run demo demo-picture chat-picture live test check format sim powercuts kills verify teeth bench bench-plot bench-heart bench-seal soak fuzz clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ demo: $(READY) ## three devices and a server that is killed, in one picture
 
 demo-picture: $(READY) ## draw that for the README
 	@$(BIN)/nightmail demo --record docs/demo.svg
+
+chat-picture: $(READY) ## draw the chat for the README, from a real conversation
+	@$(PY) -m nightmail.cli.chat.picture docs/chat.svg
 
 live: $(READY) ## watch the simulated world at work, live
 	@$(PY) -m sim.live

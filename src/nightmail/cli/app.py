@@ -15,6 +15,7 @@ from .failing import explained
 COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("serve", "Run a server."),
     "register": ("register", "Make an account and its first device."),
+    "chat": ("chat", "Conversations in this terminal."),
     "send": ("send", "Send a message; also without a network."),
     "listen": ("listen", "Print messages and ticks as they come."),
     "history": ("history", "Show what was written with somebody."),

@@ -1,0 +1,78 @@
+"""A line of a conversation as something that can be drawn at some width.
+
+Knows:   ticks and their colours; own messages stand on the right, as narrow as they can be.
+Never:   lets text of others command the terminal, or be markup.
+"""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.text import Text
+
+from nightmail.cli.failing import REASONS
+from nightmail.cli.saying import TICKS, plain
+from nightmail.client.messages import Tick
+
+from .lines import Day, Line, NewHere, Notice, Said
+from .model import Talk
+
+_STYLES = {Tick.READ: "bold #4fb3ff", Tick.FAILED: "bold light_coral"}
+_OWN, _THEIRS = "grey93 on #17405c", "grey93 on #2a2f36"
+_SHARE = 0.78
+"""How much of the width one message may take."""
+
+
+def draw(line: Line, width: int) -> RenderableType:
+    match line:
+        case Day():
+            return Rule(Text(line.words, style="dim"), style="dim", characters="─")
+        case NewHere():
+            return Rule(Text("new", style="bold cyan"), style="cyan", characters="─")
+        case Notice():
+            style = "bold yellow" if line.grave else "italic dim"
+            return Text(plain(line.text), style=style, justify="center")
+        case Said():
+            return _bubble(line, width)
+
+
+def _bubble(said: Said, width: int) -> RenderableType:
+    room = max(12, int(width * _SHARE)) - 2
+    parts: list[Text] = []
+    if said.quote:
+        quote = Text(f"▏{plain(said.quote)}", style="italic grey66", no_wrap=True, overflow="ellipsis")
+        quote.truncate(room, overflow="ellipsis")
+        parts.append(quote)
+    body = Text(plain(said.text))
+    body.append(f"  {said.clock}" if said.clock else " ", style="grey66")
+    if said.own:
+        body.append(f" {TICKS[said.tick]}", style=_STYLES.get(said.tick, "grey66"))
+    parts.append(body)
+    if said.own and said.tick is Tick.FAILED:
+        parts.append(Text(REASONS.get(said.reason, said.reason or "it failed"), style="light_coral"))
+    widest = min(room, max(cell_len(row) for part in parts for row in part.plain.split("\n")))
+    bubble = Padding(Group(*parts), (0, 1), style=_OWN if said.own else _THEIRS)
+    rest = max(0, width - widest - 2)
+    return Padding(bubble, (int(said.turn), 0, 0, rest) if said.own else (int(said.turn), rest, 0, 0))
+
+
+def draw_talk(talk: Talk, width: int, clock: str) -> RenderableType:
+    """Two lines: name and time; the newest words, and how many are unread."""
+    mark = " ⚠" if talk.held else " ✔" if talk.verified else ""
+    style = "bold" if talk.unread else ""
+    top = _between(Text(plain(talk.name) + mark, style=style), Text(clock, style="dim"), width)
+    badge = Text(f" {talk.unread} ", style="bold reverse cyan") if talk.unread else Text()
+    preview = "blocked" if talk.blocked else plain(talk.preview).replace("\n", " ")
+    return Group(top, _between(Text(preview, style="dim"), badge, width))
+
+
+def _between(left: Text, right: Text, width: int) -> Text:
+    room = max(1, width - right.cell_len - 1)
+    left.truncate(room, overflow="ellipsis")
+    line = left.copy()
+    line.append(" " * (width - left.cell_len - right.cell_len))
+    line.append_text(right)
+    line.no_wrap = True
+    return line

@@ -1,0 +1,103 @@
+"""A conversation as lines: where a day begins, who said what, how far it got, and what happened beside it.
+
+Knows:   messages and notices, and the zone of whoever looks.
+Never:   reads a clock: today is handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime, tzinfo
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from nightmail.client.messages import Message, Tick
+
+
+class Day(Struct, frozen=True):
+    words: str
+
+
+class NewHere(Struct, frozen=True):
+    """From here on it was unread."""
+
+
+class Notice(Struct, frozen=True):
+    """Something that happened to the conversation, and that nobody wrote."""
+
+    at: int
+    text: str
+    grave: bool = False
+
+
+class Said(Struct, frozen=True):
+    id: str
+    own: bool
+    text: str
+    clock: str
+    """Empty: the server has not got it yet."""
+    tick: Tick
+    reason: str = ""
+    quote: str = ""
+    """What it answers."""
+    turn: bool = False
+    """Somebody else spoke before."""
+
+
+Line: TypeAlias = Day | NewHere | Notice | Said
+
+
+class Told(Struct, frozen=True):
+    """A message, with what only the client can tell of it."""
+
+    message: Message
+    text: str
+    reply_to: str = ""
+
+
+def lines_of(
+    told: Sequence[Told], notices: Sequence[Notice], today: date, zone: tzinfo | None = None, new_from: str = ""
+) -> list[Line]:
+    """In the order in which they are shown: that of the messages, which is the same on every device."""
+    texts = {each.message.id: each.text for each in told}
+    waiting = sorted(notices, key=lambda notice: notice.at)
+    lines: list[Line] = []
+    day: date | None = None
+    for each in told:
+        message = each.message
+        while waiting and message.at and waiting[0].at < message.at:
+            lines.append(waiting.pop(0))
+        then = _local(message.at, zone) if message.at else None
+        if (on := then.date() if then else today) != day:
+            day = on
+            lines.append(Day(_day(on, today)))
+        if message.id == new_from:
+            lines.append(NewHere())
+        quote = texts.get(each.reply_to, "an earlier message") if each.reply_to else ""
+        clock = f"{then:%H:%M}" if then else ""
+        turn = bool(lines) and isinstance(lines[-1], Said) and lines[-1].own != message.own
+        state, reason = message.state, message.reason
+        lines.append(Said(message.id, message.own, each.text, clock, state, reason, _first_line(quote), turn))
+    return [*lines, *waiting]
+
+
+def _local(at_ms: int, zone: tzinfo | None) -> datetime:
+    return datetime.fromtimestamp(at_ms / 1000, zone) if zone else datetime.fromtimestamp(at_ms / 1000).astimezone()
+
+
+def _day(day: date, today: date) -> str:
+    match (today - day).days:
+        case 0:
+            return "Today"
+        case 1:
+            return "Yesterday"
+        case days if 1 < days < 7:
+            return f"{day:%A}"
+        case _:
+            return f"{day:%A}, {day.day} {day:%B %Y}"
+
+
+def _first_line(text: str) -> str:
+    first, _, rest = text.strip().partition("\n")
+    return f"{first} …" if rest else first

@@ -1,0 +1,90 @@
+"""A picture of the chat for the README: a real server, real people, real ticks.
+
+    python -m nightmail.cli.chat.picture docs/chat.svg
+
+Touches: a server process on a temporary folder, and the file it is told.
+Never:   paints: what the picture shows is what the window drew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from nightmail.client import Client
+from nightmail.client.messages import Tick
+from nightmail.testing import running_server
+from nightmail.testing.device import Device
+
+from .app import ChatApp
+from .lines import Said
+
+SIZE = (96, 26)
+
+
+async def _draw(people: dict[str, Device]) -> str:
+    async with people["ada"].client() as ada, people["bob"].client() as bob, people["carol"].client() as carol:
+        await carol.people.name("ada", "Ada")
+        await (await carol.send("ada", b"The boat leaves at six.")).delivered()
+        for words in ("Are you coming, too?", "Tell me by noon."):
+            await (await carol.send("ada", words.encode())).delivered()
+        await ada.people.name("carol", "Carol")
+        await _talk(ada, bob)
+        app = ChatApp(ada, "bob")
+        async with app.run_test(size=SIZE) as pilot:
+            await pilot.pause()
+            await _settled(app, pilot)
+            await bob.close()
+            await _say(pilot, "See you there!")
+            await _until(pilot, lambda: _said(app)[-1].tick is Tick.SENT)
+            await pilot.pause()
+            return app.export_screenshot(title="nightmail chat")
+
+
+async def _talk(ada: Client, bob: Client) -> None:
+    """What was said before the window opened."""
+    for author, other, words in (
+        (ada, "bob", "Good morning, Bob. Did the night mail arrive?"),
+        (bob, "ada", "It did, every letter once and in order."),
+        (bob, "ada", "Even those you wrote in the tunnel."),
+        (ada, "bob", "Then lunch is on me. The café by the station, at noon?"),
+        (bob, "ada", "Gladly ☕"),
+    ):
+        receipt = await author.send(other, words.encode())
+        await receipt.delivered()
+        await (bob if author is ada else ada).read(author.identity.account)
+        await receipt.read()
+
+
+async def _say(pilot: Pilot[None], words: str) -> None:
+    await pilot.press(*["space" if char == " " else char for char in words])
+    await pilot.press("enter")
+
+
+def _said(app: ChatApp) -> list[Said]:
+    return [line for line in app.lines if isinstance(line, Said)]
+
+
+async def _settled(app: ChatApp, pilot: Pilot[None]) -> None:
+    await _until(pilot, lambda: len(_said(app)) == 5 and app.talking.client.online)
+
+
+async def _until(pilot: Pilot[None], is_so: object) -> None:
+    assert callable(is_so)
+    async with asyncio.timeout(30):
+        while not is_so():
+            await pilot.pause(0.05)
+
+
+def main(file: str) -> None:
+    with running_server() as server:
+        people = {handle: server.register(handle) for handle in ("ada", "bob", "carol")}
+        picture = asyncio.run(_draw(people))
+    Path(file).write_text(picture)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

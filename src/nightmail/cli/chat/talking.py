@@ -1,0 +1,100 @@
+"""Everything that a chat asks of the client, and what it makes of events.
+
+Knows:   the client's face, and nothing of a terminal.
+Never:   keeps a message: it is looked up whenever it is shown.
+"""
+
+from __future__ import annotations
+
+from nightmail.cli.people import Names, whom
+from nightmail.client import Client
+from nightmail.client.events import Event, Unreadable
+from nightmail.client.words import Found, text_of
+from nightmail.model.ids import account_id, account_of
+
+from .lines import Notice, Told
+from .model import Talk
+
+NO_TEXT = "(something that is not text)"
+
+
+class Talking:
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._names = Names(client)
+        self._typed: dict[int, str] = {}
+        """Account → the handle that somebody typed for it: nobody else says what it is called."""
+
+    @property
+    def own_name(self) -> str:
+        return self.client.identity.handle
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def talks(self, also: int | None = None) -> list[Talk]:
+        """Every conversation, and one that may have no message yet."""
+        peers = [row.peer for row in self.client.conversations()]
+        if also is not None and also not in peers:
+            peers.append(also)
+        return [self.talk(peer) for peer in peers]
+
+    def talk(self, peer: int) -> Talk:
+        newest = self.client.history(peer, 1)
+        preview, at = "", 0
+        if newest:
+            said = text_of(newest[0])
+            preview = ("you: " if newest[0].own else "") + (said if said is not None else NO_TEXT)
+            at = newest[0].at or (1 << 62)
+        return Talk(
+            peer, self.name(peer), at, preview, self.client.unread(peer),
+            blocked=self.client.people.get(peer).blocked,
+        )  # fmt: skip
+
+    def told(self, peer: int, limit: int) -> list[Told]:
+        return [
+            Told(message, text if (text := text_of(message)) is not None else NO_TEXT)
+            for message in self.client.history(peer, limit)
+        ]
+
+    def first_unread(self, peer: int, limit: int) -> str:
+        """The oldest of the newest messages that nobody has read; empty: none."""
+        count = self.client.unread(peer)
+        theirs = [message.id for message in self.client.history(peer, limit) if not message.own]
+        return theirs[-count] if count and count <= len(theirs) else ""
+
+    def name(self, peer: int) -> str:
+        name = self._names.of(peer)
+        return self._typed.get(peer, name) if name == f"{peer:x}" else name
+
+    def search(self, words: str) -> list[Found]:
+        return self.client.search(words)
+
+    # --- doing ----------------------------------------------------------------------------------
+
+    def meet(self, word: str) -> int:
+        """The account of somebody who was typed. Raises Misused."""
+        found = whom(self.client, word)
+        if isinstance(found, int):
+            return found
+        self._typed[account := account_id(found)] = found
+        return account
+
+    async def say(self, peer: int, text: str, reply_to: str) -> None:
+        """Queue it; durable when this returns."""
+        handle = self.client.people.get(peer).handle or self._typed.get(peer, "")
+        await self.client.send(handle or peer, text.encode())
+
+    async def read(self, peer: int) -> bool:
+        """Whether something became read by this."""
+        return bool(self.client.unread(peer)) and bool(await self.client.read(peer))
+
+    # --- what happened --------------------------------------------------------------------------
+
+    def notice(self, event: Event, at: int) -> tuple[int, Notice] | None:
+        """What belongs into a conversation although nobody wrote it: whose, and the words."""
+        match event:
+            case Unreadable():
+                words = "Something came that this device cannot open; it was asked for again."
+                return account_of(event.by), Notice(at, words)
+            case _:
+                return None
