@@ -335,6 +335,10 @@ class Cluster:
         for front, _ in self._fronts.values():
             front.gateway.dismissed(device)
 
+    def low(self, device: int) -> None:
+        for front, _ in self._fronts.values():
+            front.gateway.low(device)
+
     def settled(self) -> None:
         for front, _ in list(self._fronts.values()):
             front.gateway.settled()

@@ -18,7 +18,7 @@ from nightmail.gateway.limits import GatewayLimits
 from nightmail.gateway.session import Session
 from nightmail.model.forms import Form
 from nightmail.model.ids import SERVER, account_id, account_of, device_id
-from nightmail.model.records import Acked, AnyBody, ChangesAcked, Envelope, Record, Registered, Sent
+from nightmail.model.records import Acked, AnyBody, ChangesAcked, Envelope, Published, Record, Registered, Sent
 from nightmail.model.rows import Entry
 from nightmail.model.words import Kind, Lane, Platform
 from nightmail.wire.frames import decode_from_server, encode
@@ -64,6 +64,18 @@ def as_entry(sent: Sent, at: int, by: int = PHONE) -> Entry:
     (envelope,) = sent.envelopes
     s = sent
     return Entry(by, s.to, s.n, s.id, s.tag, s.kind, s.of, at, s.life_ms, envelope.ciphertext)
+
+
+def some_keys(ids: int, kem_ids: int, first: int = 1) -> Published:
+    """Of the form that they must have."""
+    return Published(
+        registration=7,
+        identity=bytes(128),
+        signed=first.to_bytes(4, "big").ljust(100, b"s"),
+        last_resort=(b"\1" + first.to_bytes(4, "big")).ljust(1_637, b"l"),
+        one_time=tuple(n.to_bytes(4, "big").ljust(36, b"o") for n in range(first, first + ids)),
+        one_time_kem=tuple((b"\0" + n.to_bytes(4, "big")).ljust(1_637, b"k") for n in range(first, first + kem_ids)),
+    )
 
 
 class HeldLink:
@@ -236,11 +248,14 @@ class Town:
             self.loop.submit(Record(by, 0, body))
         self.loop.flush()
 
-    def register(self, *handles: str) -> None:
+    def register(self, *handles: str, with_keys: bool = True) -> None:
+        """Whoever has no keys is told so."""
         for handle in handles:
             account = account_id(handle)
             token = sha256(token_of(device_id(account, 1))).digest()
             self.fold(SERVER, Registered(account, handle, 7, token, "phone", Platform.CLI))
+            if with_keys:
+                self.fold(device_id(account, 1), some_keys(20, 5))
 
     def stranger(self, device: int = TABLET) -> Phone:
         """A connection that has said nothing yet."""

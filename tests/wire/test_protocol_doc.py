@@ -173,6 +173,7 @@ def test_every_limit_on_the_page_is_the_default() -> None:
         "Other items": f"{gateway.items_per_s:,} per second, {gateway.items_burst:,} at once",
         "One-time keys held for a device": f"{fold.stock_one_time} X25519, {fold.stock_kem} KEM",
         "Claims for one device by one account": f"{fold.claims_per_minute} per minute",
+        "Claims for all devices by one account": f"{gateway.claims_per_minute} per minute",
     }
 
 

@@ -14,7 +14,7 @@ from nightmail.core.mailbox import needs_offer, offer
 from nightmail.core.receipts import changes_after, needs_changes
 from nightmail.core.state import State
 from nightmail.model.answers import Said
-from nightmail.model.effects import Answer, Changed, Dismissed, Effect, Grew
+from nightmail.model.effects import Answer, Changed, Dismissed, Effect, Grew, Low
 from nightmail.model.ids import MessageId
 from nightmail.model.records import Record
 from nightmail.model.rows import Account, Change, Entry, Gap, Kept, Need, RowKey
@@ -158,6 +158,8 @@ class LoopDesk:
                 listener.changed(effect.device)
             elif type(effect) is Dismissed:
                 listener.dismissed(effect.device)
+            elif type(effect) is Low:
+                listener.low(effect.device)
         for device, lane in grown:
             listener.grew(device, lane)
         listener.settled()

@@ -209,6 +209,10 @@ class Listener(Protocol):
 
     def dismissed(self, device: int) -> None: ...
 
+    def low(self, device: int) -> None:
+        """It has few keys left."""
+        ...
+
     def settled(self) -> None:
         """That was all of this batch."""
         ...

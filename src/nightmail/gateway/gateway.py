@@ -24,12 +24,16 @@ from nightmail.wire.closing import CloseCode
 from .counters import Counters
 from .limits import GatewayLimits
 from .pump import CHANGES
-from .rates import Bucket
+from .rates import Bucket, Shares
 from .session import Link, Session
 from .wheel import Wheel
 
 SEEN_DEVICES = 100_000
 """Devices whose last visit is remembered, to let those come first who were here a moment ago."""
+
+
+CLAIMERS = 10_000
+"""Accounts whose claims are counted: some 2 MB. To be forgotten, one must be quieter than all these."""
 
 
 class Caller(Protocol):
@@ -74,6 +78,7 @@ class Gateway:
         self._drain_count = 0
         self._greetings: deque[Callable[[], None]] = deque()
         self._last_seen: dict[int, int] = {}
+        self._claims = Shares(limits.claims_per_minute, CLAIMERS)
         self._admission = Bucket(limits.connects_per_s, limits.connects_burst, now)
         self._turn = 0.0
         """When the last one who was not admitted may come back."""
@@ -187,6 +192,13 @@ class Gateway:
         self._submitting = False
         self._soon()
 
+    def claim_wait_ms(self, account: int, now: int) -> int:
+        """May it claim another key? 0: yes, and that is counted. It survives a connection: keys are worth more."""
+        wait_ms = self._claims.wait_ms(account, now)
+        if wait_ms:
+            self.counters.claims_limited += 1
+        return wait_ms
+
     def ready(self, session: Session) -> None:
         """It has something to say or to pull: at the end of this turn."""
         if not session.queued:
@@ -206,6 +218,10 @@ class Gateway:
     def dismissed(self, device: int) -> None:
         if session := self._live.get(device):
             session.close(CloseCode.REMOVED)
+
+    def low(self, device: int) -> None:
+        if session := self._live.get(device):
+            session.low()
 
     def settled(self) -> None:
         # What is answered at once, such as a retry, goes out at the end of the turn, all in one frame.

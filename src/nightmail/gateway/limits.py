@@ -36,6 +36,8 @@ class GatewayLimits(Struct, frozen=True):
     """Other items per second and device; above it the connection is closed, because no honest client does that."""
     items_burst: int = 5_000
     """Other items at once."""
+    claims_per_minute: int = 100
+    """Bundles of keys that one account may claim in a minute, of all devices together, over all its connections."""
     connects_per_s: int = 400
     """Connections admitted per second; others are told when to come back."""
     connects_burst: int = 100

@@ -8,7 +8,7 @@ class Bucket:
 
     __slots__ = ("_at", "_burst", "_left", "_per_ms")
 
-    def __init__(self, per_s: int, burst: int, now: int) -> None:
+    def __init__(self, per_s: float, burst: int, now: int) -> None:
         self._per_ms, self._burst = per_s / 1_000, burst
         self._left, self._at = float(burst), now
 
@@ -36,3 +36,24 @@ class Bucket:
         """How long until `amount` is there, as of the last `take`."""
         lacking = amount - self._left
         return 0 if lacking <= 0 else int(lacking / self._per_ms) + 1
+
+
+class Shares:
+    """A bucket for each of many. Of more than `most`, whoever was quiet for longest is forgotten."""
+
+    __slots__ = ("_buckets", "_most", "_per_minute")
+
+    def __init__(self, per_minute: int, most: int) -> None:
+        self._per_minute, self._most = per_minute, most
+        self._buckets: dict[int, Bucket] = {}
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def wait_ms(self, who: int, now: int) -> int:
+        """Take one of `who`'s share, and return 0; or how long until there is one."""
+        bucket = self._buckets.pop(who, None) or Bucket(self._per_minute / 60, self._per_minute, now)
+        self._buckets[who] = bucket  # The last to be forgotten.
+        if len(self._buckets) > self._most:
+            del self._buckets[next(iter(self._buckets))]
+        return 0 if bucket.take(now) else bucket.wait_ms()

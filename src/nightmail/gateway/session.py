@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Protocol
 from nightmail.engine.ports import REF_BITS, Seat
 from nightmail.model.answers import Said
 from nightmail.model.forms import ACCOUNT_MAX, DEVICE_MAX, NUMBER_MAX, TOKEN_BYTES
-from nightmail.model.ids import account_of
-from nightmail.model.records import Acked, ChangesAcked, Record, Sent
+from nightmail.model.ids import DEVICE_BITS, account_of
+from nightmail.model.records import Acked, ChangesAcked, Claimed, Record, Sent
 from nightmail.model.refusals import Malformed, RateLimited
 from nightmail.model.rows import Account
 from nightmail.wire.closing import SENTENCES, CloseCode
@@ -33,6 +33,7 @@ from nightmail.wire.items import (
     FromServer,
     Goodbye,
     Hello,
+    KeysLow,
     Look,
     Ping,
     Pong,
@@ -149,6 +150,10 @@ class Session:
                         sends += 1
                     elif type(body) is Acked or type(body) is ChangesAcked:
                         acks.append(body)
+                    elif type(body) is Claimed and (wait_ms := gateway.claim_wait_ms(device >> DEVICE_BITS, now)):
+                        if ref:
+                            self.out.append(Answered(ref, RateLimited(wait_ms)))
+                        continue
                     records.append(Record(device, address | ref if ref else 0, body))
             elif type(item) is Ping:
                 self.out.append(Pong(item.nonce, gateway.clock()))
@@ -268,6 +273,8 @@ class Session:
             self.close(CloseCode.UNAUTHORIZED)
             return
         self._welcome(hello, arrived)
+        if device.low:
+            self.low()
 
     def _welcome(self, hello: Hello, arrived: int) -> None:
         gateway, limits = self._gateway, self._gateway.limits
@@ -305,6 +312,11 @@ class Session:
             self._pump.grew(lane)
             if not self.queued:
                 self._gateway.ready(self)
+
+    def low(self) -> None:
+        """The device should publish more keys."""
+        self.out.append(KeysLow())
+        self._gateway.ready(self)
 
     def flush(self, now: int, *, pressed: bool) -> bool:
         """Everything there is to say, as one frame. Whether another one could follow at once."""

@@ -34,6 +34,7 @@ GATEWAY: dict[str, str] = {
     "answered": "Answers that were handed to devices.",
     "bytes_in": "Bytes of frames from devices.",
     "bytes_out": "Bytes of frames to devices.",
+    "claims_limited": "Claims of keys refused because an account claimed too many.",
     "closed": "Connections that ended.",
     "connected": "Devices that said who they are, and were known.",
     "displaced": "Connections that ended because the same device connected again.",
