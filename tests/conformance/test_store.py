@@ -315,5 +315,6 @@ def test_contacts_are_kept_until_they_are_dropped(kept: Kept) -> None:
     kept.store.commit()
     store = kept.crash()
     assert store.contacts() == rows
+    assert (store.contact(BOB), store.contact(7)) == (Contact(BOB, "bob", "Bobby"), None)
     store.drop_contact(rows[0].account)
     assert store.contacts() == rows[1:]

@@ -157,6 +157,9 @@ class MemoryStore:
     def put_conversation(self, row: Conversation) -> None:
         self._put("conversation", row.peer, row)
 
+    def contact(self, account: int) -> Contact | None:
+        return self._get("contact", account, None)
+
     def contacts(self) -> list[Contact]:
         table = cast("dict[int, Contact]", self._table("contact"))
         return [table[account] for account in sorted(table)]

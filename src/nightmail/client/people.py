@@ -52,7 +52,7 @@ class People:
     async def forget(self, person: str | int) -> bool:
         """No contact any more; who is blocked stays blocked, and so stays in the list. False: was none."""
         contact = self.get(person)
-        if contact not in self._store.contacts():
+        if self._store.contact(contact.account) is None:
             return False
         if contact.blocked:
             await self._put(replace(contact, name=""))

@@ -238,9 +238,12 @@ class SqliteStore:
     def put_conversation(self, row: Conversation) -> None:
         self._write("REPLACE INTO conversation VALUES (?, ?, ?)", (row.peer, row.handle, row.seen))
 
+    def contact(self, account: int) -> Contact | None:
+        rows = self._read("SELECT account, handle, name, blocked FROM contact WHERE account = ?", (account,))
+        return _contact(rows[0]) if rows else None
+
     def contacts(self) -> list[Contact]:
-        rows = self._read("SELECT account, handle, name, blocked FROM contact ORDER BY account")
-        return [Contact(account, handle, name, bool(blocked)) for account, handle, name, blocked in rows]
+        return [_contact(row) for row in self._read("SELECT account, handle, name, blocked FROM contact ORDER BY 1")]
 
     def put_contact(self, row: Contact) -> None:
         self._write("REPLACE INTO contact VALUES (?, ?, ?, ?)", (row.account, row.handle, row.name, row.blocked))
@@ -285,6 +288,11 @@ class SqliteStore:
 
     def put_device_list(self, row: DeviceList) -> None:
         self._write("REPLACE INTO list VALUES (?, ?, ?)", (row.account, row.version, _encode(row.devices)))
+
+
+def _contact(row: tuple[Any, ...]) -> Contact:
+    account, handle, name, blocked = row
+    return Contact(account, handle, name, bool(blocked))
 
 
 def _message(row: tuple[Any, ...]) -> Message:
