@@ -47,7 +47,7 @@ def check_not_lost(town: Town, devices: dict[int, Device], message: Message) -> 
             continue
         if _told(town, message, device) == "failed" or history.may_be_blocked(message):
             continue
-        if not any(account_of(d) == account_of(message.by) for d in devices):
+        if message.by in history.forgotten or not any(account_of(d) == account_of(message.by) for d in devices):
             continue
         raise history.broke("nothing lost", f"{message.id} never reached {device:x}, and its sender was told nothing")
     if message.by not in devices or message.of is not None:

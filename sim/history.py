@@ -107,6 +107,8 @@ class History:
         self.resealed: set[str] = set()
         self.seen: dict[int, Seen] = {}
         self.removed: set[int] = set()
+        self.forgotten: set[int] = set()
+        """Devices that were lost with all others of their account: nobody is left who was told of what they sent."""
         self.blocks: list[tuple[int, int, int, int | None]] = []
         """(account, peer, from, until): widest interval in which a block may have been in force."""
         self.sure_blocks: list[tuple[int, int, int, int | None]] = []

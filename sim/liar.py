@@ -31,6 +31,8 @@ from nightmail.model.refusals import (
     Malformed,
     NotAllowed,
     OutOfOrder,
+    PinLocked,
+    PinWrong,
     StaleDevices,
     UnknownRecipient,
 )
@@ -89,6 +91,7 @@ class Liar:
         self._last: dict[int, int] = {}
         """Victim → the last number that was taken."""
         self._taken: list[Sent] = []
+        self._guessing = False
 
     def register(self) -> None:
         person = Person(self.town, self.handle)
@@ -101,6 +104,41 @@ class Liar:
             self.town.history.liars.add(said.device)
 
         person.ask(SERVER, body, joined)
+
+    # --- somebody else's PIN ----------------------------------------------------------------------
+
+    def guess(self, victim: Person) -> None:
+        """Try PINs until no more are compared. The owner's own use of the lock makes a series void."""
+        if self._guessing or not victim.locked:
+            return
+        self._guessing = True
+        most, before, wrong = self.town.limits.fold.pin_tries, victim.unlocked, 0
+        token = self.world.chance.randbytes(32)
+        number = self.world.between(1, 1_000)
+
+        def attempt() -> None:
+            pin = self.world.chance.randbytes(32)
+            verified = self.world.maybe(0.5)
+            body = Registered(victim.account, victim.handle, number, token, "a thief", Platform.CLI, verified, pin)
+            self.town.backend.ask(SERVER, body, answered)
+
+        def answered(said: Said) -> None:
+            nonlocal wrong
+            if isinstance(said, PinWrong):
+                wrong += 1
+                if wrong >= most and victim.unlocked == before:
+                    raise self.town.history.broke("PINs cannot be guessed", f"{victim.handle}: {wrong} tries in a row")
+                attempt()
+            elif isinstance(said, PinLocked):
+                self.world.hit("no more PINs")
+            elif not getattr(said, "retry", False):
+                raise self.town.history.broke("a wrong PIN opens nothing", f"{victim.handle}: {said!r}")
+
+        attempt()
+        self.world.later(AGAIN_MS, self._guessed)
+
+    def _guessed(self) -> None:
+        self._guessing = False
 
     # --- the connection ---------------------------------------------------------------------------
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from nightmail.client.store import Identity
 from nightmail.model.answers import Done, Joined, Said
-from nightmail.model.ids import SERVER, account_id
-from nightmail.model.records import AnyBody, Blocked, Linked, Listed, ReceiptsSet, Registered
+from nightmail.model.ids import SERVER, account_id, account_of
+from nightmail.model.records import AnyBody, Blocked, Linked, Listed, PinSet, ReceiptsSet, Registered
 from nightmail.model.refusals import ListConflict
 from nightmail.model.words import Lane, Platform
 
@@ -33,6 +33,7 @@ HUNG_MS = (20, 4_000)
 DEEDS_OFFLINE = ("write", "read", "give_up", "crash")
 DEEDS = (
     *DEEDS_OFFLINE, "cut", "second_link", "offline", "hang", "block", "receipts", "link", "remove", "lie",
+    "begin_anew", "guess",
 )  # fmt: skip
 
 
@@ -59,6 +60,8 @@ class Habits:
     unreadable: float
     timer: float
     lie: float
+    begin_anew: float
+    guess: float
 
     @classmethod
     def draw(cls, world: World, off: frozenset[str]) -> Habits:
@@ -71,7 +74,7 @@ class Habits:
             write=30, read=6, cut=some(4), crash=some(2), second_link=some(2), offline=some(3), hang=some(2),
             give_up=some(2), block=some(0.6), receipts=some(0.4), link=some(0.5), remove=some(0.3),
             high_lane=chance.choice((0.0, 0.1, 0.5)), torn=some(0.01), bad_disk=some(0.005), unreadable=some(0.08),
-            timer=some(0.2), lie=some(2),
+            timer=some(0.2), lie=some(2), begin_anew=some(0.2), guess=some(0.3),
         )  # fmt: skip
         for habit in off & {habit.name for habit in fields(cls)}:
             setattr(habits, habit, 0.0)
@@ -94,6 +97,10 @@ class Person:
         self.devices: list[Device] = []
         self.blocked: set[int] = set()
         self.receipts_on = True
+        self.pin = sha256(handle.encode()).digest()
+        self.unlocked = 0
+        """How often the lock was opened, or may have been: wrong PINs are counted anew."""
+        self.locked = False
         self._changing = False
         self._wishing: set[int] = set()
         self._devices_made = 0
@@ -137,7 +144,52 @@ class Person:
         number, token = self._new_device()
         label = f"device {number}"
         body = Registered(self.account, self.handle, number, sha256(token).digest(), label, Platform.CLI)
-        self.ask(SERVER, body, lambda said: self._add_device(said, number, token))
+
+        def joined(said: Said) -> None:
+            self._add_device(said, number, token)
+            self.ask(self.devices[0].me.device, PinSet(self.account, bytes(16), self.pin), locked)
+
+        def locked(said: Said) -> None:
+            # Whoever begins anew at once has no lock: the device that asked for it is no more.
+            self.locked = isinstance(said, Done)
+
+        self.ask(SERVER, body, joined)
+
+    def begin_anew(self) -> None:
+        """All devices are lost at once. Whoever knows the PIN, and owns the handle, begins with a new one."""
+        if self._changing or self._wishing:
+            return
+        self._changing = True
+        self.unlocked += 1
+        lost = list(self.devices)
+        for device in lost:
+            device.removed = True
+            device.dead = self.world.maybe(0.5)
+            if device.dead:
+                device.crash()
+            self.town.history.removed.add(device.me.device)
+        # Also of those that were removed before: whoever was told what became of theirs is gone now.
+        self.town.history.forgotten |= {each for each in self.town.history.removed if account_of(each) == self.account}
+        self.world.tell(self.handle, "loses everything, and begins anew")
+        number, token = self._new_device()
+        digest, label = sha256(token).digest(), f"device {number}"
+        body = Registered(self.account, self.handle, number, digest, label, Platform.CLI, True, self.pin)
+
+        def joined(said: Said) -> None:
+            self._add_device(said, number, token)
+            assert isinstance(said, Joined)
+            self.unlocked += 1
+            self.devices = [device for device in self.devices if device not in lost]
+            now = (self.world.now, said.list_version, frozenset({said.device}))
+            self.town.history.listed.setdefault(self.account, []).append(now)
+            self.world.hit("began anew")
+            # A copy of the question may still be on its way: a device that it brings back must be this one.
+            self.world.later(SETTLED_MS, self._has_changed)
+
+        self.ask(SERVER, body, joined)
+
+    def _has_changed(self) -> None:
+        self._changing = False
 
     def _new_device(self) -> tuple[int, bytes]:
         """Its registration and its token."""
@@ -263,6 +315,10 @@ class Person:
                 self.link_device()
             case "remove":
                 self.remove_device()
+            case "begin_anew":
+                self.begin_anew()
+            case "guess":
+                self.town.liar.guess(self)
             case _:
                 self.town.liar.lie()
 

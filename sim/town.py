@@ -96,6 +96,8 @@ def draw_fold_limits(world: World) -> FoldLimits:
         ring_acks=chance.choice((4, 16, 256)),
         ttl_ms=chance.choice((0, 4_000, 20_000, 300_000)),
         tick_items=chance.choice((1, 3, 256)),
+        pin_tries=chance.choice((2, 10)),
+        pin_lock_ms=chance.choice((1_000, 10_000)),
     )
 
 

@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-from nightmail.core import devices
+from nightmail.core import devices, lock
 from nightmail.core.state import State
 from nightmail.core.step import Step
 from nightmail.model.ids import account_of, index_of
-from nightmail.model.records import Copied, FoldRaised, Receipted, Unlinked
+from nightmail.model.records import Copied, FoldRaised, Receipted, Registered, Unlinked
 
-from .tools import Bug, in_step, swap, untold
+from .tools import Bug, edit, in_step, swap, untold
 
 
 def _numbers_come_back(step: Step) -> Step:
@@ -37,6 +37,16 @@ def _goes_on(step: Step) -> Step:
     return wrong
 
 
+def _former_stay(step: Step) -> Step:
+    """Whoever takes an account over shares it with the former devices."""
+
+    def wrong(state: State, by: int, via: int, new: Registered) -> None:
+        step(state, by, via, new)
+        state.derived.clear()
+
+    return wrong
+
+
 def _is_receipt(said: Copied | Receipted) -> bool:
     return isinstance(said, Receipted)
 
@@ -46,5 +56,9 @@ BUGS = (
     Bug("device numbers are used again", in_step(Unlinked, _numbers_come_back), ("node", "cluster"), seconds=15),
     Bug("who asks twice joins twice",
         lambda: swap(devices._joined_before, lambda _account, _new: None), ("node", "cluster")),
+    Bug("a takeover leaves the former devices in place", in_step(Registered, _former_stay), ("node", "cluster"),
+        seconds=15),
+    Bug("wrong PINs are not counted",
+        edit(lock.try_lock, "0 if right else lock.wrong + 1", "0"), ("node", "cluster"), seconds=15),
     Bug("an old fold goes on past FoldRaised", in_step(FoldRaised, _goes_on), ("cluster",)),
 )  # fmt: skip

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -32,7 +33,7 @@ print(world.events, sha256("\\n".join(world.story).encode()).hexdigest(), sorted
 
 
 def miscounted(state: State, device: int, lane: Lane, after: int, most: int) -> list[tuple[int, Entry] | Gap]:
-    """Numbers that begin at 2: breaks with the first entry that reaches anybody, whatever the seed."""
+    """Numbers that begin at 2: breaks with the first entry that reaches anybody."""
     items = offer(state, device, lane, after, most)
     return [item if isinstance(item, Gap) else (item[0] + 1, item[1]) for item in items]
 
@@ -46,6 +47,17 @@ def broken_by(plan: Plan) -> Broken:
     with pytest.raises(Broken) as caught:
         run(plan)
     return caught.value
+
+
+def a_plan_that_breaks(plan: Plan) -> Plan:
+    """The same with the first seed in whose world anything is handed out in this way: not all get so far."""
+    for seed in range(1, 30):
+        plan = replace(plan, seed=seed)
+        try:
+            run(plan)
+        except Broken:
+            return plan
+    raise AssertionError("no seed breaks")
 
 
 def evidence(world: World) -> tuple[object, ...]:
@@ -86,16 +98,17 @@ def test_another_seed_is_another_story(mode: str) -> None:
 @pytest.mark.usefixtures("planted")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_broken_promise_brings_its_world_and_its_story(mode: str) -> None:
-    broken = broken_by(Plan(mode, 3, seconds=5, off=QUIET))
+    plan = a_plan_that_breaks(Plan(mode, 1, seconds=5, off=QUIET))
+    broken = broken_by(plan)
     assert broken.promise == "gap-free"
     assert broken.world is not None
-    assert broken.world.seed == 3
+    assert broken.world.seed == plan.seed
     assert "gap-free" in broken.world.story[-1]
 
 
 @pytest.mark.usefixtures("planted")
 def test_a_failure_is_shrunk_to_a_smaller_plan_that_breaks_the_same_promise() -> None:
-    plan = Plan("node", 3, seconds=5, off=QUIET)
+    plan = a_plan_that_breaks(Plan("node", 1, seconds=5, off=QUIET))
     promise = broken_by(plan).promise
     smaller, shorter = shrink(plan, promise, tries=12)
     assert shorter is not None
@@ -114,12 +127,12 @@ def test_a_plan_that_breaks_nothing_is_not_shrunk() -> None:
 
 @pytest.mark.usefixtures("planted")
 def test_a_failure_is_told_with_the_command_that_shows_it_again(capsys: pytest.CaptureFixture[str]) -> None:
-    plan = Plan("node", 3, people=2, seconds=5, off=QUIET | {"crash"})
+    plan = a_plan_that_breaks(Plan("node", 1, people=2, seconds=5, off=QUIET | {"crash"}))
     broken = broken_by(plan)
     tell_failure(plan, broken, may_shrink=False)
     told = capsys.readouterr().err
     assert f"BROKEN {broken}" in told
-    command = "again:  python -m sim.campaign --mode node --seed 3 --seeds 1 --people 2 --seconds 5 --off "
+    command = f"again:  python -m sim.campaign --mode node --seed {plan.seed} --seeds 1 --people 2 --seconds 5 --off "
     assert command + ",".join(sorted(plan.off)) in told
     assert broken.world is not None
     assert told.endswith(f"{broken.world.story[-1]}\n")
