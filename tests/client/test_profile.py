@@ -145,3 +145,34 @@ def test_a_profile_becomes_no_device_that_it_did_not_ask_for(tmp_path: Path) -> 
     linking.finish(tmp_path, device_id(account_id("alice"), 2))
     with pytest.raises(Misused):
         linking.begin(tmp_path, "alice")
+
+
+FIGHT = """
+import sys
+from pathlib import Path
+from nightmail.client.errors import ProfileInUse
+from nightmail.client.profile import Profile
+won = 0
+for _ in range(40):
+    try:
+        profile = Profile(Path(sys.argv[1]))
+    except ProfileInUse:
+        continue
+    profile.store.next_sequence()
+    profile.store.commit()
+    profile.close()
+    won += 1
+print(won)
+"""
+
+
+def test_processes_that_fight_for_a_profile_take_turns_and_harm_nothing(tmp_path: Path) -> None:
+    crowd = [
+        subprocess.Popen([sys.executable, "-c", FIGHT, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for _ in range(4)
+    ]
+    said = [each.communicate(timeout=60) for each in crowd]
+    assert [errors for _, errors in said] == [b""] * 4
+    profile = Profile(tmp_path)
+    assert profile.store.next_sequence() == sum(int(won) for won, _ in said) + 1
+    profile.close()
