@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run demo demo-picture chat-picture live test check format sim powercuts kills verify teeth bench bench-plot bench-heart bench-seal soak fuzz clean
+.PHONY: help setup run demo demo-picture chat-picture live test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-seal soak fuzz clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,8 @@ test: $(READY) ## tests, then a short campaign of each kind
 	@$(PY) -m sim.campaign --seeds 25 --mode cluster
 	@echo "== 500 power cuts"
 	@$(PY) -m sim.powercuts --cuts 500
+	@echo "== 20,000 claims of keys"
+	@$(PY) -m sim.claims --claims 20000
 	@echo "== 5 seconds of chaos on a real server"
 	@$(BIN)/nightmail verify --seconds 5 --seed 1
 	@echo "== 2 kills of the real process"
@@ -74,6 +76,9 @@ powercuts: $(READY) ## N power cuts over the real log and the real rows
 
 kills: $(READY) ## N kills of the real server process: at any instant, at an ack, inside a checkpoint
 	@$(PY) -m sim.kills --kills $(or $(N),50)
+
+claims: $(READY) ## N claims of keys by 64 at once, with crashes: none is given twice
+	@$(PY) -m sim.claims --claims $(or $(N),1000000)
 
 verify: $(READY) ## chaos on a real server for MINUTES (or one), judged by what clients saw
 	@$(BIN)/nightmail verify --minutes $(MINUTES) $(ARGS)

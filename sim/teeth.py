@@ -29,7 +29,7 @@ from unittest import mock
 
 import pytest
 
-from . import owners, powercuts, town
+from . import claims, owners, powercuts, town
 from .plan import Plan, run
 from .planted import BUGS, Bug
 from .strict import Misstep
@@ -39,8 +39,10 @@ WORKERS = 2
 HEALING_MS = 120_000
 STUCK_SECONDS = 120
 """A world that takes this long stands still."""
-SEEDS = {"node": 60, "cluster": 150, "owners": 2_000, "powercuts": 1_200}
+SEEDS = {"node": 60, "cluster": 150, "owners": 2_000, "powercuts": 1_200, "claims": 30}
 """The most that are tried."""
+CLAIMS = 3_000
+"""In one case."""
 NOTHING = "", 0
 
 
@@ -63,6 +65,8 @@ def run_suite(suite: str, seconds: float) -> tuple[str, int]:
     match suite:
         case "node" | "cluster":
             return _first_broken(SEEDS[suite], lambda seed: run(Plan(suite, seed, seconds=seconds)))
+        case "claims":
+            return _first_broken(SEEDS[suite], claim_keys)
         case "owners":
             return _first_broken(SEEDS[suite], owners.run)
         case _:
@@ -74,6 +78,12 @@ def cut_power(seed: int) -> None:
     outcome = powercuts.run_campaign(powercuts.LIVES, seed, said.append)
     if outcome["lost"] or outcome["torn"]:
         raise powercuts.Broken(said[-1].partition("\n")[0])
+
+
+def claim_keys(seed: int) -> None:
+    outcome = claims.run_campaign(CLAIMS, seed, lambda _: None, watched=seed % 4 == 0)
+    if broken := outcome["broken"]:
+        raise claims.Broken(broken)
 
 
 def _first_broken(seeds: int, try_one: Callable[[int], object]) -> tuple[str, int]:

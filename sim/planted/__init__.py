@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from . import client, devices, engine, forwards, gateway, keeping, logfiles, receipts, receiving, sending, wide
+from . import client, devices, engine, forwards, gateway, keeping, keys, logfiles, receipts, receiving, sending, wide
 from .tools import Bug, Uprooted
 
 BUGS: tuple[Bug, ...] = (
     *sending.BUGS, *receiving.BUGS, *receipts.BUGS, *devices.BUGS, *engine.BUGS, *keeping.BUGS, *forwards.BUGS,
-    *logfiles.BUGS, *wide.BUGS, *gateway.BUGS, *client.BUGS,
+    *logfiles.BUGS, *wide.BUGS, *gateway.BUGS, *client.BUGS, *keys.BUGS,
 )  # fmt: skip
 
 __all__ = ["BUGS", "Bug", "Uprooted"]

@@ -10,7 +10,7 @@ from sim.plan import Plan, run
 from sim.planted import BUGS, Bug, Uprooted
 from sim.planted.tools import edit, edit_method, swap
 
-SEEDS = {"node": 2, "cluster": 1, "owners": 20, "powercuts": 2}
+SEEDS = {"node": 2, "cluster": 1, "owners": 20, "powercuts": 2, "claims": 2}
 
 
 def bug(name: str) -> Bug:
@@ -36,6 +36,7 @@ def test_without_a_planted_bug_a_suite_passes(suite: str) -> None:
         ("stale rows are put over changed ones", "cluster"),
         ("read the latest version", "owners"),
         ("SQLite does not sync", "powercuts"),
+        ("a claim is answered from memory and not logged", "claims"),
     ],
 )
 def test_a_planted_bug_is_caught_and_the_suite_is_named(name: str, suite: str) -> None:
