@@ -20,10 +20,11 @@ from nightmail.core.gaps import gap_at
 from nightmail.core.state import FOLD, State, Table, encode_row
 from nightmail.core.step import FOLDS, LOOKS_FIRST, Fold, Needs, Step
 from nightmail.model.effects import Answer, Effect
+from nightmail.model.forms import kem_id, key_id
 from nightmail.model.ids import account_of, shard_of
 from nightmail.model.records import AnyBody, Copied, Expired, Receipted, Sent, Unlinked, Watched
 from nightmail.model.refusals import MailboxFull
-from nightmail.model.rows import Changes, DueHour, Kept, Mailbox, Need, Queue, Stream, queue_id
+from nightmail.model.rows import Changes, DueHour, Kept, Keys, Mailbox, Need, Queue, Stream, queue_id
 
 K = TypeVar("K")
 R = TypeVar("R")
@@ -283,6 +284,8 @@ def check_rows(state: StrictState, written: set[tuple[Kept, Any]]) -> None:
                     _check_queue(state, queue_id(key, lane), queue)
             case Changes() as changes:
                 _check_changes(changes)
+            case Keys() as keys:
+                _check_keys(keys)
             case Stream() as stream:
                 _check_stream(stream)
             case DueHour() as hour:
@@ -319,6 +322,18 @@ def _check_changes(changes: Changes) -> None:
         rising = all(low <= high for low, high in zip(spans[::2], spans[1::2], strict=True))
         apart = all(low > high + 1 for high, low in zip(spans[1::2], spans[2::2], strict=False))
         _expect(rising and apart, "a receipt's numbers", change)
+
+
+def _check_keys(keys: Keys) -> None:
+    for stock, id_of, highest, taken in (
+        (keys.one_time, key_id, keys.highest, [claim.one_time for claim in keys.claims.values()]),
+        (keys.one_time_kem, kem_id, keys.highest_kem, [claim.kem for claim in keys.claims.values()]),
+    ):
+        ids, gone = [id_of(key) for key in stock], [id_of(key) for key in taken if key is not None]
+        _expect(ids == sorted(set(ids)) and all(n <= highest for n in ids), "keys in order", ids)
+        _expect(len(set(gone)) == len(gone) and not set(gone) & set(ids), "a key that is handed out once", (ids, gone))
+    ages = [claim.at for claim in keys.claims.values()]
+    _expect(ages == sorted(ages), "claims in order", ages)
 
 
 def _check_stream(stream: Stream) -> None:

@@ -11,7 +11,21 @@ from nightmail.core.step import FOLDS, LOOKS_FIRST
 from nightmail.model.effects import Changed, Forward
 from nightmail.model.ids import account_id, device_id, shard_of
 from nightmail.model.records import ChangesAcked, Closed, Receipted, Ticked
-from nightmail.model.rows import Account, Change, Changes, DueHour, Gap, Kept, Mailbox, Numbers, Queue, RowKey, Stream
+from nightmail.model.rows import (
+    Account,
+    Change,
+    Changes,
+    Claim,
+    DueHour,
+    Gap,
+    Kept,
+    Keys,
+    Mailbox,
+    Numbers,
+    Queue,
+    RowKey,
+    Stream,
+)
 from nightmail.model.words import Lane, Reason
 from nightmail.model.words import State as Became
 from sim.strict import Crooked, Foreign, Late, Misstep, StrictState, Unnamed, Unsaid, strict, strictly
@@ -95,11 +109,12 @@ def test_every_kind_of_row_knows_where_it_belongs() -> None:
     here = StrictState(shard_of(ALICE, 256), 256)
     for row in (RowKey(Kept.ACCOUNT, ALICE), RowKey(Kept.MAILBOX, PHONE), RowKey(Kept.CHANGES, PHONE),
                 RowKey(Kept.STREAM, device_id(BOB, 1), ALICE), RowKey(Kept.DUE, 7), RowKey(Kept.DUE_HOUR, 7),
-                RowKey(Kept.DEAD_LETTER, 7)):  # fmt: skip
+                RowKey(Kept.DEAD_LETTER, 7), RowKey(Kept.KEYS, PHONE)):  # fmt: skip
         here.install(row, None)
         assert here.row(row) is None
     for row in (RowKey(Kept.ACCOUNT, BOB), RowKey(Kept.MAILBOX, device_id(BOB, 1)),
-                RowKey(Kept.CHANGES, device_id(BOB, 1)), RowKey(Kept.STREAM, PHONE, BOB)):  # fmt: skip
+                RowKey(Kept.CHANGES, device_id(BOB, 1)), RowKey(Kept.STREAM, PHONE, BOB),
+                RowKey(Kept.KEYS, device_id(BOB, 1))):  # fmt: skip
         with pytest.raises(Foreign):
             here.install(row, None)
 
@@ -193,6 +208,12 @@ def crooked_rows() -> Iterator[tuple[str, Any]]:
     def stream(numbers: Numbers) -> Any:
         return lambda state: state.streams.put((PHONE, ALICE), Stream(0, (numbers, Numbers())), 1)
 
+    def key(number: int) -> bytes:
+        return number.to_bytes(4, "big")
+
+    def keys(**rest: Any) -> Any:
+        return lambda state: state.keys.put(PHONE, Keys(7, b"", b"", b"", **rest), 1)
+
     yield "acked above head", box(1, 2, -1)
     yield "wrong count", box(3, 1, 3)
     yield "gap not counted", box(3, 0, 3, [Gap(2, 2, EXPIRED)])
@@ -208,6 +229,12 @@ def crooked_rows() -> Iterator[tuple[str, Any]]:
     yield "interval upside down", told(Changes(1, {KEY: change(KEY, 1, 4, 3)}))
     yield "ring above last", stream(Numbers(1, 1, {2: None}))  # pyright: ignore[reportArgumentType]
     yield "ring below low", stream(Numbers(3, 2, {1: None}))  # pyright: ignore[reportArgumentType]
+    yield "keys out of order", keys(one_time=[key(2), key(1)], highest=2)
+    yield "a key twice", keys(one_time=[key(2), key(2)], highest=2)
+    yield "a key above the highest", keys(one_time_kem=[b"\0" + key(2)], highest_kem=1)
+    yield "a key that is gone and there", keys(one_time=[key(1)], highest=1, claims={(5, 1): Claim(1, key(1), None)})
+    yield "a key that two took", keys(highest_kem=1, claims={(5, n): Claim(1, None, b"\0" + key(1)) for n in (1, 2)})
+    yield "claims out of order", keys(claims={(5, n): Claim(9 - n, None, None) for n in (1, 2)})
     yield "hour without seconds", lambda state: state.due_hours.put(0, DueHour(), 1)
     yield "hour not in the shard", lambda state: state.due_hours.put(0, DueHour([5]), 1)
     yield "wrong next due", lambda state: setattr(state.shard, "next_due", 5)
@@ -224,8 +251,10 @@ def test_a_row_that_contradicts_itself_is_noticed(step: Any) -> None:
     for key in (RowKey(Kept.MAILBOX, PHONE), RowKey(Kept.CHANGES, PHONE), RowKey(Kept.STREAM, PHONE, ALICE)):
         state.install(key, None)
     state.install(RowKey(Kept.DUE_HOUR, 0), None)
+    state.install(RowKey(Kept.KEYS, PHONE), None)
 
     def names(state: State) -> None:
+        assert PHONE in state.keys
         assert PHONE in state.mailboxes
         assert PHONE in state.changes
         assert (PHONE, ALICE) in state.streams
