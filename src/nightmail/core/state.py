@@ -245,9 +245,9 @@ class State:
         return [self.streams, *self.by_number.values()]
 
     def count_changed(self) -> int:
-        """Rows that wait for a checkpoint. Keys count by their weight, and changed or not: one lets go of them all."""
+        """Rows that wait for a checkpoint. Keys count by their weight."""
         changed = len(self.streams.changed) + sum(len(table.changed) for table in self.by_number.values())
-        return changed + KEYS_WEIGHT * len(self.keys.rows) if self.keys.rows else changed
+        return changed + (KEYS_WEIGHT - 1) * len(self.keys.changed)
 
 
 def _decoded(decode: Callable[[bytes], T], key: object, data: bytes | None) -> T | None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from nightmail.core.state import State, encode_row
+from nightmail.core.state import KEYS_WEIGHT, State, encode_row
 
 from .ahead import Ahead
 from .cache import forget_entries, forget_keys, freshen, shrink
@@ -76,6 +76,8 @@ class Saver:
         if (
             now - self._last_at >= limits.checkpoint_ms
             or state.count_changed() >= limits.checkpoint_rows
+            # Changed or not: a checkpoint lets go of them all.
+            or KEYS_WEIGHT * len(state.keys) >= limits.checkpoint_rows
             or len(state.notes) + self._ahead.lines >= limits.checkpoint_notes
         ):
             return True
