@@ -22,7 +22,7 @@ from nightmail.model.words import Lane
 from nightmail.wire.closing import FINAL, CloseCode
 
 from .history import Message, Shown
-from .store import WatchedSealer, WatchedStore
+from .store import Drawn, WatchedSealer, WatchedStore
 from .tap import Tap
 from .wire import BROKEN, Wire
 
@@ -69,7 +69,8 @@ class Device:
         self._life = 0
 
     def _new_machine(self) -> Machine:
-        return Machine(self.store, self.me, WatchedSealer(self), self.limits, self.world.chance)
+        chance = self.world.chance
+        return Machine(self.store, self.me, self.limits, chance, Drawn(chance), lambda hub, lists: WatchedSealer(self))
 
     # --- connecting -------------------------------------------------------------------------------
 

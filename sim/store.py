@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import TYPE_CHECKING, TypeAlias
 
 from nightmail.client.errors import StoreFailed
 from nightmail.client.memory_store import MemoryStore
 from nightmail.client.messages import Message, conversation_id
-from nightmail.client.sealer import tag_of
+from nightmail.client.sealer import Note, Undecipherable, tag_of
 from nightmail.client.store import Cursors, Numbered, Outgoing
+from nightmail.e2ee.chance import SystemChance
 from nightmail.model.ids import account_of
 from nightmail.model.rows import Entry
+
+from .opaque import Opaque
 
 if TYPE_CHECKING:
     from .device import Device
@@ -76,30 +80,40 @@ class WatchedStore(MemoryStore):
         self.rollback()
 
 
-class WatchedSealer:
+class Drawn(SystemChance):
+    """Nonces from the world's seed: the same seed must be the same story."""
+
+    def __init__(self, chance: Random) -> None:
+        self._chance = chance
+
+    def draw(self, count: int) -> bytes:
+        return self._chance.randbytes(count)
+
+
+class WatchedSealer(Opaque):
     """What stands for a ciphertext: only the device it was made for can open it, and not always."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
 
-    def seal(self, body: bytes, nonce: bytes, device: int, registration: int) -> bytes:
-        return nonce + _address(device, registration) + body
+    def seal(self, device: int, registration: int, note: Note) -> bytes:
+        return note.nonce + _address(device, registration) + note.content
 
-    def open(self, entry: Entry) -> bytes | None:
+    def open(self, entry: Entry) -> Note:
         device = self._device
         me, sealed = device.me, entry.ciphertext
         nonce, address = sealed[:NONCE_BYTES], sealed[NONCE_BYTES : NONCE_BYTES + FOR_BYTES]
         body = sealed[NONCE_BYTES + FOR_BYTES :]
         if entry.by in device.history.liars:
-            return None
+            raise Undecipherable
         if address != _address(me.device, me.registration):
             raise device.history.broke("no ghost", f"{device.name} got {entry.id}, which was sealed for somebody else")
         if entry.tag != tag_of(nonce, body, conversation_id(account_of(entry.by), entry.to)):
             raise device.history.broke("no ghost", f"{device.name} got {entry.id} with the tag of something else")
         if account_of(entry.by) != me.account and device.person.finds_unreadable():
             device.world.hit("undecryptable")
-            return None
-        return body
+            raise Undecipherable
+        return Note(nonce, entry.of or entry.id, body)
 
 
 def _address(device: int, registration: int) -> bytes:

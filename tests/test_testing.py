@@ -22,8 +22,8 @@ def test_a_real_server_runs_and_is_gone_afterwards() -> None:
         os.kill(pid, 0)
         ada, bob = server.register("ada"), server.register("bob")
         with ada.sync() as sender, bob.sync() as recipient:
-            sender.send("bob", b"hello")
-            assert recipient.receive(timeout=WAIT_S).body == b"hello"
+            sender.send("bob", "hello")
+            assert recipient.receive(timeout=WAIT_S).text == "hello"
     assert not home.exists()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -34,15 +34,15 @@ def test_a_kill_loses_nothing_and_a_restart_is_at_the_same_address() -> None:
         ada, bob = server.register("ada"), server.register("bob")
         phone, url = server.link(bob, "phone"), server.url
         with ada.sync() as sender:
-            sender.wait(sender.send("bob", b"before"), Tick.SENT, WAIT_S)
+            sender.wait(sender.send("bob", "before"), Tick.SENT, WAIT_S)
             server.kill()
             assert server.pid is None
-            sender.send("bob", b"after")
+            sender.send("bob", "after")
             server.restart()
             assert server.url == url
             for device in (bob, phone):
                 with device.sync() as recipient:
-                    assert [recipient.receive(timeout=WAIT_S).body for _ in range(2)] == [b"before", b"after"]
+                    assert [recipient.receive(timeout=WAIT_S).text for _ in range(2)] == ["before", "after"]
 
 
 def test_it_can_be_stopped_well_and_started_again() -> None:
@@ -58,8 +58,8 @@ def test_it_can_be_used_where_an_event_loop_runs() -> None:
         async with running_server() as server:
             ada, bob = server.register("ada"), server.register("bob")
             async with ada.client() as sender, bob.client() as recipient, asyncio.timeout(WAIT_S):
-                receipt = await sender.send("bob", b"hello")
-                assert (await anext(recipient.messages())).body == b"hello"
+                receipt = await sender.send("bob", "hello")
+                assert (await anext(recipient.messages())).text == "hello"
                 await receipt.delivered()
 
     asyncio.run(story())

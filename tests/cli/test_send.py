@@ -78,7 +78,7 @@ def test_nothing_and_too_much_are_mistakes_of_usage(hand: Hand) -> None:
     assert hand.types("send", "-p", ada, bob, stdin="").exit_code == 2
     large = hand.types("send", "-p", ada, bob, stdin="x" * 100_000)
     assert large.exit_code == 2
-    assert "100000 bytes" in one_sentence(large)
+    assert "100007 bytes" in one_sentence(large)
 
 
 def test_a_profile_has_to_exist_and_to_be_named_if_there_are_several(hand: Hand) -> None:

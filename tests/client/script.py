@@ -34,6 +34,8 @@ from nightmail.wire.items import (
     SpokenByDevices,
     Welcome,
 )
+from sim.opaque import Opaque
+from tests.e2ee.people import Seeded
 
 START = 1_700_000_000_000
 ALICE, BOB = account_id("alice"), account_id("bob")
@@ -52,7 +54,7 @@ class Script:
         self.now = START
         self.limits = limits or ClientLimits()
         self.store = store or MemoryStore()
-        self.machine = Machine(self.store, ME, sealer, self.limits, Random(1))
+        self.machine = Machine(self.store, ME, self.limits, Random(1), Seeded(1), lambda hub, lists: sealer or Opaque())
         self.events: list[Event] = []
         self.hello: Hello | None = None
         self.lists = {ALICE: (1, {PHONE: 7}), BOB: (1, {TABLET: 7})}

@@ -26,9 +26,9 @@ async def until(client: Client, kind: type) -> object:
 def test_ten_lines_suffice_to_send_and_receive(tmp_path: Path) -> None:
     async def story() -> None:
         async with harbour() as place, place.client(tmp_path, "alice") as alice, place.client(tmp_path, "bob") as bob:
-            receipt = await alice.send("bob", b"hello")
+            receipt = await alice.send("bob", "hello")
             message = await anext(bob.messages())
-            assert message.body == b"hello"
+            assert message.text == "hello"
             await receipt.delivered()
             assert await bob.read(message.peer) == 1
             await receipt.read()
@@ -43,11 +43,11 @@ def test_what_is_written_offline_is_kept_and_sent_by_the_next_process(tmp_path: 
         async with harbour() as place:
             profile = place.profile(tmp_path, "alice")
             async with Client(profile, ["ws://127.0.0.1:9"], limits=QUICK) as alice:
-                sent = [await alice.send("bob", b"%d" % n) for n in range(5)]
+                sent = [await alice.send("bob", str(n)) for n in range(5)]
                 assert not alice.online
             async with Client(profile, [place.address], limits=QUICK) as alice, place.client(tmp_path, "bob") as bob:
                 incoming = bob.messages()
-                assert [(await anext(incoming)).body for _ in range(5)] == [b"0", b"1", b"2", b"3", b"4"]
+                assert [(await anext(incoming)).text for _ in range(5)] == ["0", "1", "2", "3", "4"]
                 await alice.receipt(sent[-1].message_id).delivered()
 
     asyncio.run(story())
@@ -56,16 +56,16 @@ def test_what_is_written_offline_is_kept_and_sent_by_the_next_process(tmp_path: 
 def test_a_dropped_connection_comes_back_by_itself_and_nothing_is_lost_or_shown_twice(tmp_path: Path) -> None:
     async def story() -> None:
         async with harbour() as place, place.client(tmp_path, "alice") as alice, place.client(tmp_path, "bob") as bob:
-            got: list[bytes] = []
-            bob.on(Message)(lambda message: got.append(message.body))
-            sent = [await alice.send("bob", b"0")]
+            got: list[str] = []
+            bob.on(Message)(lambda message: got.append(message.text))
+            sent = [await alice.send("bob", "0")]
             for n in range(1, 20):
-                sent.append(await alice.send("bob", b"%d" % n))
+                sent.append(await alice.send("bob", str(n)))
                 if n % 5 == 2:
                     await sent[-1].sent()
                     await place.drop()
             await sent[-1].delivered()
-            assert got == [b"%d" % n for n in range(20)]
+            assert got == [str(n) for n in range(20)]
 
     asyncio.run(story())
 
@@ -82,7 +82,7 @@ def test_a_displaced_client_says_so_and_does_not_come_back(tmp_path: Path) -> No
                 await anext(incoming)
             assert [event.code for event in ended] == [CloseCode.DISPLACED]
             with pytest.raises(Stopped):
-                await alice.send("bob", b"too late")
+                await alice.send("bob", "too late")
             assert place.greeted == 1
 
     asyncio.run(story())
@@ -119,7 +119,7 @@ def test_a_closed_client_lets_go_of_everyone_who_waits(tmp_path: Path) -> None:
         async with harbour() as place:
             alice = place.client(tmp_path, "alice", "ws://127.0.0.1:9")
             async with alice:
-                receipt = await alice.send("bob", b"hello")
+                receipt = await alice.send("bob", "hello")
                 waiting = asyncio.ensure_future(receipt.sent())
                 reading = asyncio.ensure_future(_all(alice))
                 await asyncio.sleep(0)
@@ -137,9 +137,9 @@ def test_a_client_that_is_closed_acknowledges_what_it_has_before_it_leaves(tmp_p
     async def story() -> None:
         async with harbour() as place, place.client(tmp_path, "alice") as alice:
             bob = place.client(tmp_path, "bob", limits=lazy)
-            receipt = await alice.send("bob", b"hello")
+            receipt = await alice.send("bob", "hello")
             async with bob:
-                assert (await anext(bob.messages())).body == b"hello"
+                assert (await anext(bob.messages())).text == "hello"
             await receipt.delivered()
 
     asyncio.run(story())
@@ -169,13 +169,13 @@ def test_a_disk_that_fails_ends_the_client_and_nothing_of_it_was_acknowledged(tm
                 assert bob._profile is not None
                 bob._profile.store._db.pragma("query_only", 1)
                 incoming = bob.messages()
-                await alice.send("bob", b"hello")
+                await alice.send("bob", "hello")
                 with pytest.raises(StoreFailed):
                     await anext(incoming)
                 with pytest.raises(StoreFailed):
-                    await bob.send("alice", b"hello")
+                    await bob.send("alice", "hello")
             async with Client(tmp_path / "bob", [place.address], limits=QUICK) as again:
-                assert (await anext(again.messages())).body == b"hello"
+                assert (await anext(again.messages())).text == "hello"
 
     asyncio.run(story())
 
@@ -185,7 +185,7 @@ def test_a_hundred_sends_at_once_are_durable_when_they_return(tmp_path: Path) ->
         async with harbour() as place:
             alice = place.client(tmp_path, "alice", "ws://127.0.0.1:9")
             async with alice:
-                await asyncio.gather(*[alice.send("bob", b"%d" % n) for n in range(100)])
+                await asyncio.gather(*[alice.send("bob", str(n)) for n in range(100)])
                 assert alice._profile is not None
                 alice._profile.store.rollback()
                 assert len(alice.history("bob")) == 100
@@ -193,5 +193,5 @@ def test_a_hundred_sends_at_once_are_durable_when_they_return(tmp_path: Path) ->
     asyncio.run(story())
 
 
-async def _all(client: Client) -> list[bytes]:
-    return [message.body async for message in client.messages()]
+async def _all(client: Client) -> list[str]:
+    return [message.text async for message in client.messages()]

@@ -7,27 +7,27 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from nightmail.client.messages import Message, Tick
+from nightmail.client.sealer import Note, Undecipherable
 from nightmail.model.ids import account_id, account_of
 from nightmail.model.rows import Entry
 from nightmail.model.words import Lane
+from sim.opaque import Opaque
 from tests.client.town import Device, Town
 
 DEVICES = st.integers(0, 3)
 
 
-class Moody:
+class Moody(Opaque):
     """Passes bytes through, but fails to open what others write, until it is sealed again."""
 
     def __init__(self, handle: str) -> None:
         self.account = account_id(handle)
         self.moody = False
 
-    def seal(self, body: bytes, nonce: bytes, device: int, registration: int) -> bytes:
-        return body
-
-    def open(self, entry: Entry) -> bytes | None:
-        theirs = account_of(entry.by) != self.account
-        return None if self.moody and theirs and entry.of is None else entry.ciphertext
+    def open(self, entry: Entry) -> Note:
+        if self.moody and account_of(entry.by) != self.account and entry.of is None:
+            raise Undecipherable
+        return super().open(entry)
 
 
 class Faults(RuleBasedStateMachine):

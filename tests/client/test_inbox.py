@@ -6,6 +6,7 @@ import pytest
 
 from nightmail.client.events import Gap, QueueEmpty, ServerBehind, Unreadable
 from nightmail.client.messages import Message, Tick
+from nightmail.client.sealer import Note, Undecipherable
 from nightmail.client.store import Cursors, Mark
 from nightmail.model.answers import Done
 from nightmail.model.records import Acked, ChangesAcked, Read, Span
@@ -13,17 +14,17 @@ from nightmail.model.refusals import AckAboveHead, Unavailable
 from nightmail.model.rows import Change, Entry
 from nightmail.model.words import Lane, Reason
 from nightmail.wire.items import Drained, Gone, Receipts
+from sim.opaque import Opaque
 from tests.client.script import BOB, LAPTOP, PHONE, TABLET, Script, an_entry, entries
 
 
-class Blind:
+class Blind(Opaque):
     """Opens nothing but re-seals."""
 
-    def seal(self, body: bytes, nonce: bytes, device: int, registration: int) -> bytes:
-        return body
-
-    def open(self, entry: Entry) -> bytes | None:
-        return None if entry.of is None else entry.ciphertext
+    def open(self, entry: Entry) -> Note:
+        if entry.of is None:
+            raise Undecipherable
+        return super().open(entry)
 
 
 def connected(sealer: Blind | None = None) -> Script:

@@ -48,8 +48,8 @@ def test_a_block_is_kept_only_if_the_server_took_it(tmp_path: Path) -> None:
 def test_both_sides_find_what_was_written_and_where_it_matched(tmp_path: Path) -> None:
     async def story() -> None:
         async with harbour() as place, place.client(tmp_path, "alice") as alice, place.client(tmp_path, "bob") as bob:
-            receipt = await alice.send("bob", "Lunch at the café?".encode())
-            await alice.send("bob", b"Or dinner.")
+            receipt = await alice.send("bob", "Lunch at the café?")
+            await alice.send("bob", "Or dinner.")
             await receipt.delivered()
             for client in (alice, bob):
                 (found,) = client.search("CAFE lun")

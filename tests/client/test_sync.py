@@ -21,21 +21,21 @@ def test_a_script_sends_and_receives_without_asyncio(tmp_path: Path) -> None:
             SyncClient(profiles[0], servers, limits=QUICK) as alice,
             SyncClient(profiles[1], servers, limits=QUICK) as bob,
         ):
-            sent = alice.send("bob", b"hello")
+            sent = alice.send("bob", "hello")
             message = bob.receive(timeout=10)
-            assert message.body == b"hello"
+            assert message.text == "hello"
             alice.wait(sent, timeout=10)
             assert bob.unread() == 1
             assert bob.read(message.peer) == 1
             alice.wait(sent, Tick.READ, timeout=10)
-            assert [m.body for m in alice.history("bob")] == [b"hello"]
+            assert [m.text for m in alice.history("bob")] == ["hello"]
             assert [c.handle for c in alice.conversations()] == ["bob"]
             with pytest.raises(TimeoutError):
                 bob.receive(timeout=0.01)
             with pytest.raises(ProfileInUse):
                 SyncClient(profiles[0], servers).__enter__()
         with pytest.raises(Misused):
-            alice.send("bob", b"too late")
+            alice.send("bob", "too late")
 
     async def story() -> None:
         async with harbour() as place:

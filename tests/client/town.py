@@ -12,12 +12,18 @@ from random import Random
 from typing import TypeVar
 
 from nightmail.client.events import Event
+from nightmail.client.household import Guest
 from nightmail.client.limits import ClientLimits
 from nightmail.client.machine import Machine
 from nightmail.client.memory_store import MemoryStore
 from nightmail.client.messages import Message
-from nightmail.client.sealer import Opaque, Sealer
-from nightmail.client.store import Identity
+from nightmail.client.pairing import ERRAND
+from nightmail.client.sealed import Sealed
+from nightmail.client.sealer import MakeSealer, Sealer
+from nightmail.client.store import Identity, OwnKeys
+from nightmail.e2ee.identity import Address
+from nightmail.e2ee.keys import make_keys
+from nightmail.e2ee.state import encode_keys
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.loop import Loop
 from nightmail.engine.memory import MemoryLog, MemoryRows
@@ -45,6 +51,8 @@ from nightmail.wire.items import (
     Receipts,
     Welcome,
 )
+from sim.opaque import Opaque
+from tests.e2ee.people import Seeded
 
 E = TypeVar("E")
 
@@ -55,9 +63,10 @@ CREDIT = 20
 class Town:
     """One server, and everybody's devices."""
 
-    def __init__(self, seed: int = 0) -> None:
-        self.now = START
+    def __init__(self, seed: int = 0, *, sealed: bool = False) -> None:
+        self.now, self.sealed = START, sealed
         self.chance = Random(seed)
+        self.secrets = Seeded(seed)
         self.desk = LoopDesk(self.chance.randbytes, lambda: self.now)
         self.loop = Loop(MemoryLog(), MemoryRows(), lambda: self.now, self.desk.on_effects)
         self.desk.attend(self.loop, self)
@@ -103,10 +112,32 @@ class Town:
         self.say(first.me.device, Listed(account, said.list_version + 1, (*ours, said.device), b""))
         return self._device(Identity(first.me.handle, account, said.device, 8, b"t" * 32), first.limits, sealer)
 
-    def _device(self, me: Identity, limits: ClientLimits | None, sealer: Sealer | None) -> Device:
-        device = Device(self, me, limits or ClientLimits(), sealer or Opaque())
+    def pair(self, first: Device, secret: bytes = b"s" * 16) -> Device:
+        """A further device of a sealed account: vouched for by the first, which does the rest by itself."""
+        said = self.say(first.me.device, Linked(first.me.account, 8, self.chance.randbytes(32), "next", Platform.CLI))
+        assert isinstance(said, Joined), said
+        me = Identity(first.me.handle, first.me.account, said.device, 8, b"t" * 32)
+        keys = make_keys(Address(me.device, me.registration), self.secrets, self.now)
+        store = MemoryStore()
+        store.put_own_keys(OwnKeys(encode_keys(keys)))
+        store.put_errand(ERRAND, b"s" * 16)
+        store.commit()
+        guest = Guest(me.device, me.registration, keys.identity.public.encode(), secret)
+        first.machine.invite(guest, self.now)
+        first.look()
+        return self._device(me, first.limits, None, store)
+
+    def _device(
+        self, me: Identity, limits: ClientLimits | None, sealer: Sealer | None, store: MemoryStore | None = None
+    ) -> Device:
+        device = Device(self, me, limits or ClientLimits(), self._sealer(sealer), store or MemoryStore())
         self.devices.append(device)
         return device
+
+    def _sealer(self, sealer: Sealer | None) -> MakeSealer:
+        if self.sealed and sealer is None:
+            return Sealed
+        return lambda hub, lists: sealer or Opaque()
 
     # --- time -----------------------------------------------------------------------------------
 
@@ -168,7 +199,7 @@ class Session:
     def _found(self, look: Look, row: Account | None) -> None:
         there = row is not None and not row.closed
         version, devices = (row.list_version, dict(row.listed)) if row and there else (0, {})
-        self.out.append(Devices(look.ref, look.account, version, devices, b""))
+        self.out.append(Devices(look.ref, look.account, version, devices, row.signed_list if row and there else b""))
 
     def pump(self) -> None:
         for lane in (Lane.HIGH, Lane.NORMAL):
@@ -219,9 +250,9 @@ class Session:
 class Device:
     """A machine, its store, and a wire to the server that may be cut at any moment."""
 
-    def __init__(self, town: Town, me: Identity, limits: ClientLimits, sealer: Sealer) -> None:
+    def __init__(self, town: Town, me: Identity, limits: ClientLimits, sealer: MakeSealer, store: MemoryStore) -> None:
         self.town, self.me, self.limits, self.sealer = town, me, limits, sealer
-        self.store = MemoryStore()
+        self.store = store
         self.events: list[Event] = []
         self.session: Session | None = None
         self.up: deque[bytes] = deque()
@@ -230,7 +261,7 @@ class Device:
         self.machine = self._new_machine()
 
     def _new_machine(self) -> Machine:
-        return Machine(self.store, self.me, self.sealer, self.limits, self.town.chance)
+        return Machine(self.store, self.me, self.limits, self.town.chance, self.town.secrets, self.sealer)
 
     # --- what a test does -----------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from nightmail.client.store import (
     Store,
 )
 from nightmail.client.words import terms_of
+from nightmail.e2ee.content import Content, encode_content
 from nightmail.model.ids import account_id, device_id
 from nightmail.model.words import Kind, Lane
 
@@ -239,11 +240,11 @@ def test_a_device_list_is_replaced_as_a_whole(kept: Kept) -> None:
 
 
 def said(n: int, text: str, peer: int = BOB) -> Message:
-    return replace(a_message(n, at=n, peer=peer), body=text.encode())
+    return replace(a_message(n, at=n, peer=peer), body=encode_content(Content(Kind.TEXT, text)))
 
 
 def found(store: Store, typed: str, peer: int | None = None, limit: int = 50) -> list[str]:
-    return [message.body.decode() for message in store.search(terms_of(typed), peer, limit)]
+    return [message.text for message in store.search(terms_of(typed), peer, limit)]
 
 
 def test_a_message_is_found_by_the_beginning_of_each_of_its_words_newest_first(kept: Kept) -> None:
@@ -259,7 +260,7 @@ def test_a_message_is_found_by_the_beginning_of_each_of_its_words_newest_first(k
 def test_what_is_typed_is_never_syntax(kept: Kept) -> None:
     kept.store.put_message(said(1, 'a "quoted" OR* (bracket) text:column ^caret -minus NEAR NOT'))
     for typed in ('"', '"quoted', "OR", "NOT", "NEAR(", "(bracket", "text:", "^caret", "-minus", "a*", "'; DROP"):
-        assert found(kept.store, typed) in ([], [kept.store.search(["a"], None, 1)[0].body.decode()])
+        assert found(kept.store, typed) in ([], [kept.store.search(["a"], None, 1)[0].text])
     assert len(found(kept.store, 'quoted OR "bracket')) == 1
     assert found(kept.store, "") == found(kept.store, "…?!") == []
 
@@ -276,7 +277,7 @@ def test_a_tick_leaves_a_message_findable_once_and_another_text_replaces_the_fir
     for state in (Tick.PENDING, Tick.SENT, Tick.READ):
         kept.store.put_message(replace(message, state=state))
     assert [each.state for each in kept.store.search(["before"], None, 9)] == [Tick.READ]
-    kept.store.put_message(replace(message, body=b"after"))
+    kept.store.put_message(replace(message, body=encode_content(Content(Kind.TEXT, "after"))))
     assert (found(kept.store, "before"), found(kept.store, "after")) == ([], ["after"])
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from nightmail.client.messages import Message, Tick
+from nightmail.e2ee.content import Content, encode_content
 from nightmail.model.ids import MessageId
-from nightmail.model.words import Lane
+from nightmail.model.words import Kind, Lane
 from nightmail.verify.ledger import Ledger, Mark, Verdict
 
 DEVICES = {0: (0, 1), 1: (2, 3)}
@@ -24,7 +25,8 @@ class Story:
             assert mark == Mark("run", 0, 1, Lane.NORMAL, number)
             ident = str(MessageId(1_000 + number, number, 1, "x"))
             message = Message(
-                id=ident, peer=1, by=1, own=False, at=number, body=mark.body(10), state=Tick.SENT
+                id=ident, peer=1, by=1, own=False, at=number, state=Tick.SENT,
+                body=encode_content(Content(Kind.TEXT, mark.text(10))),
             )  # fmt: skip
             self.ledger.wrote(ident, mark)
             self.ledger.was_sent(ident)

@@ -192,7 +192,7 @@ class Story:
 
     async def _write(self, seat: Seat, text: str) -> Receipt:
         assert seat.client is not None
-        return await seat.client.send(seat.peer, text.encode())
+        return await seat.client.send(seat.peer, text)
 
     async def _read(self, seat: Seat) -> None:
         assert seat.client is not None

@@ -13,7 +13,7 @@ from typing import Any
 import click
 from rich.table import Table
 
-from nightmail.client import Client, linking
+from nightmail.client import Client
 from nightmail.client.errors import Misused
 from nightmail.client.protection import Secret
 
@@ -116,14 +116,11 @@ async def _link(client: Client, new_path: Path, label: str, secret: Secret | Non
     async with client:
         handle = client.identity.handle
         try:
-            request = linking.begin(new_path, handle, label, secret=secret)
+            return await client.link_here(new_path, label, secret), handle
         except Misused as error:
             raise Failure(Exit.USAGE, sentence(error), "Name another folder for the new device.") from None
-        device = await client.link(request)
-        linking.finish(new_path, device, secret)
-        return device, handle
 
 
 async def _remove(client: Client, device: int) -> None:
     async with client:
-        await client.http.unlink(device)
+        await client.revoke(device)

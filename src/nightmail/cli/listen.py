@@ -22,16 +22,18 @@ from nightmail.client.events import (
     Ended,
     Event,
     Gap,
+    KeysRefused,
+    ListRefused,
     MessageFailed,
     QueueEmpty,
     ReadReceipt,
     Retrying,
+    SecurityCodeChanged,
     SentAck,
     Unreadable,
     WaitingForNetwork,
 )
 from nightmail.client.messages import Message, Tick
-from nightmail.client.words import text_of
 
 from .failing import REASONS
 from .people import Names
@@ -145,8 +147,8 @@ class Page:
 
     def message(self, message: Message, account: int) -> None:
         name = self._names.of(message.peer)
-        text = text_of(message)
-        said = plain(text) if text is not None else f"({len(message.body)} bytes that are not text)"
+        text = message.content.text
+        said = plain(text) if text is not None else f"({message.kind.name.lower()})"
         who = f"→ {name}" if message.own else name
         self._line(clock(message.at) if message.at else "", f"{who}: ", said, "bold cyan" if not message.own else "dim")
 
@@ -175,6 +177,14 @@ class Page:
                 self._note(f"{event.high - event.low + 1} will never come: {event.reason.name.lower()}")
             case Unreadable():
                 self._note("something came that this device cannot open; its sender will seal it again")
+            case SecurityCodeChanged():
+                self._note(f"the security code of {event.handle} has changed")
+                if event.verified:
+                    self._note("it had been verified: what is written to them waits until you accept the new one")
+            case ListRefused():
+                self._note(f"nothing is sealed for {event.handle} now: {event.why}")
+            case KeysRefused():
+                self._note(f"keys offered as those of {event.handle} were refused: {event.why}")
             case Ended():
                 self._note(f"the server closed for good: {event.sentence}")
             case _:

@@ -96,6 +96,7 @@ def _try(path: Path, servers: list[str], options: dict[str, Any], proof: Proof) 
 
 async def _register(client: Client) -> Identity:
     async with client:
+        await client.ready()  # others can write to it from now on, also while it is not running
         return client.identity
 
 

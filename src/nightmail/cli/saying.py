@@ -24,21 +24,26 @@ from rich.text import Text
 from nightmail.client.events import (
     Connected,
     DeliveryReceipt,
+    DeviceLinked,
     Disconnected,
     Ended,
     Event,
     Gap,
+    KeysRefused,
+    ListRefused,
     MessageFailed,
+    Provisioned,
     QueueEmpty,
+    Reachable,
     ReadReceipt,
     Retrying,
+    SecurityCodeChanged,
     SentAck,
     ServerBehind,
     Unreadable,
     WaitingForNetwork,
 )
 from nightmail.client.messages import Message, Tick, conversation_id
-from nightmail.client.words import text_of
 
 TICKS = {Tick.PENDING: "🕓", Tick.SENT: "✓", Tick.DELIVERED: "✓✓", Tick.READ: "✓✓", Tick.FAILED: "✗"}
 TICK_STYLES = {Tick.READ: "not dim blue", Tick.FAILED: "not dim red"}
@@ -98,7 +103,7 @@ def message_line(
     """When, who, what, and how far an own one got; `spans` of it stand out."""
     line = Text(f"{clock(message.at) if message.at else '':8}  ", style="dim")
     line.append(f"→ {name}: " if message.own else f"{name}: ", style="dim" if message.own else "bold cyan")
-    said = Text(plain(text) if text is not None else f"({len(message.body)} bytes that are not text)", style="not dim")
+    said = Text(plain(text) if text is not None else f"({message.kind.name.lower()})", style="not dim")
     for start, end in spans:
         said.stylize("bold reverse", start, end)
     line.append_text(said)
@@ -119,9 +124,12 @@ def message_json(message: Message, account: int) -> dict[str, Any]:
         "own": message.own,
         "at": message.at,
     }
-    if (text := text_of(message)) is not None:
-        return {**shape, "text": text}
-    return {**shape, "body_base64": base64.b64encode(message.body).decode()}
+    content = message.content
+    if content.reply_to:
+        shape["reply_to"] = content.reply_to
+    if content.data is not None:
+        shape["data_base64"] = base64.b64encode(content.data).decode()
+    return shape if content.text is None else {**shape, "text": content.text}
 
 
 def event_json(event: Event, account: int) -> dict[str, Any]:
@@ -169,7 +177,27 @@ def event_json(event: Event, account: int) -> dict[str, Any]:
                 "reason": event.reason.name.lower(),
             }  # fmt: skip
         case Unreadable():
-            return {"type": "unreadable", "message_id": event.message_id, "by": f"{event.by:x}"}
+            return {"type": "unreadable", "message_id": event.message_id, "by": f"{event.by:x}", "why": event.why}
+        case SecurityCodeChanged():
+            return {
+                "type": "security_code_changed", "account": f"{event.account:x}", "peer": event.handle,
+                "verified": event.verified,
+            }  # fmt: skip
+        case ListRefused():
+            return {
+                "type": "list_refused", "account": f"{event.account:x}", "peer": event.handle, "why": event.why,
+            }  # fmt: skip
+        case KeysRefused():
+            return {
+                "type": "keys_refused", "account": f"{event.account:x}", "peer": event.handle,
+                "device": f"{event.device:x}", "why": event.why,
+            }  # fmt: skip
+        case DeviceLinked():
+            return {"type": "device_linked", "device": f"{event.device:x}"}
+        case Provisioned():
+            return {"type": "provisioned"}
+        case Reachable():
+            return {"type": "reachable"}
         case ServerBehind():
             lane = event.lane.name.lower() if event.lane is not None else "receipts"
             return {"type": "server_behind", "lane": lane, "head": event.head, "cursor": event.cursor}

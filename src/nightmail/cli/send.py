@@ -32,7 +32,7 @@ class Wish(NamedTuple):
     """What is to be sent, and how long somebody waits for it."""
 
     to: str
-    body: bytes
+    text: str
     lane: Lane
     wanted: Tick
     seconds: float
@@ -64,7 +64,7 @@ def command(
     path = chosen(profile)
     found = servers_of(path, servers)
     client = client_of(path, found, ca_file=ca_file)
-    wish = Wish(to, _body(text), Lane.HIGH if high else Lane.NORMAL, WAITS[wait], timeout, len(found))
+    wish = Wish(to, _text(text), Lane.HIGH if high else Lane.NORMAL, WAITS[wait], timeout, len(found))
     receipt, conversation = asyncio.run(_send(client, wish))
     reached = receipt.state >= wish.wanted
     if as_json:
@@ -75,22 +75,26 @@ def command(
     sys.exit(Exit.DONE if reached else Exit.QUEUED)
 
 
-def _body(text: str | None) -> bytes:
-    if text is not None and text != "-":
-        body = text.encode("utf-8", "surrogateescape")
-    else:
+def _text(text: str | None) -> str:
+    if text is None or text == "-":
         # The line break that echo and editors leave is nobody's message.
-        body = sys.stdin.buffer.read().removesuffix(b"\n")
-    if not body:
+        given = sys.stdin.buffer.read().removesuffix(b"\n")
+    else:
+        given = text.encode("utf-8", "surrogateescape")
+    try:
+        words = given.decode()
+    except UnicodeDecodeError:
+        raise click.UsageError("A message is text, in UTF-8.") from None
+    if not words:
         raise click.UsageError("There is nothing to send: say it as TEXT, or on standard input.")
-    return body
+    return words
 
 
 async def _send(client: Client, wish: Wish) -> tuple[Receipt, str]:
     """Queue it, then wait until it got far enough, or until waiting is of no use. The receipt, the conversation."""
     async with client:
         events = client.events()
-        receipt = await client.send(wish.to, wish.body, lane=wish.lane)
+        receipt = await client.send(wish.to, wish.text, lane=wish.lane)
         waiting = asyncio.ensure_future(_reached(receipt, wish.wanted))
         hopeless = asyncio.ensure_future(_nobody_answers(events, wish.servers))
         try:

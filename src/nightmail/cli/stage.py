@@ -58,7 +58,7 @@ class Seat:
 
 def _bubble(message: Message, width: int, colour: str) -> list[Text]:
     """Own messages on the right with their ticks, those of others on the left."""
-    words = Text(message.body.decode("utf-8", "replace"), colour if message.own else "white")
+    words = Text(message.text, colour if message.own else "white")
     wrapped = words.wrap(Console(width=width), width - 6)
     lines = list(wrapped)
     if message.own:

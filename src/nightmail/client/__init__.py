@@ -8,6 +8,8 @@ Never:   acknowledges or sends anything that is not safe on this device.
     client.py       the face for asyncio; sync.py the same for scripts
 """
 
+from nightmail.e2ee.content import Content
+
 from .client import Client
 from .errors import ClientError
 from .events import Event
@@ -17,5 +19,6 @@ from .protection import KeyFile, Keyring, Passphrase
 from .sync import SyncClient
 
 __all__ = [
-    "Client", "ClientError", "Event", "KeyFile", "Keyring", "Message", "Passphrase", "Receipt", "SyncClient", "Tick",
+    "Client", "ClientError", "Content", "Event", "KeyFile", "Keyring", "Message", "Passphrase", "Receipt",
+    "SyncClient", "Tick",
 ]  # fmt: skip

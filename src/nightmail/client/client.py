@@ -1,10 +1,10 @@
 """The face for asyncio: one machine, one profile, one connection that comes back by itself.
 
     async with Client("alice.profile", servers=["ws://127.0.0.1:8080"], handle="alice") as client:
-        receipt = await client.send("bob", b"hello")
+        receipt = await client.send("bob", "hello")
         await receipt.delivered()
         async for message in client.messages():
-            print(message.handle, message.body)
+            print(message.handle, message.text)
             await client.read(message.peer)
 
 Knows:   one profile, and who waits for what.
@@ -26,26 +26,29 @@ from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
 
+from nightmail.e2ee.content import Content, encode_content
+from nightmail.e2ee.safety import safety_number
 from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id
 from nightmail.model.words import Kind, Lane, Platform
 
+from .devices import DeviceSeen
 from .driver import Driver
 from .errors import ClientError, Misused
-from .events import DeliveryReceipt, Event, MessageFailed, ReadReceipt, SentAck
+from .events import DeliveryReceipt, DeviceLinked, Event, MessageFailed, Reachable, ReadReceipt, SentAck
 from .handles import Receipt
+from .household import Guest
 from .http import Http, bearer
 from .limits import ClientLimits
-from .linking import LinkRequest, choose_identity
+from .linking import LinkRequest, begin, choose_identity, finish
 from .listeners import Listeners
 from .machine import Machine
-from .messages import Message, Position, Tick
+from .messages import Message, Position, Tick, answers_last
 from .people import People, handle_in
 from .pin import pin_token
 from .profile import Profile
 from .protection import Secret
 from .route import Route
-from .sealer import Sealer
 from .store import Conversation, Identity, Mark, Store
 from .words import Found, spans_of, terms_of, text_of
 
@@ -62,7 +65,6 @@ class Client:
         label: str = "",
         platform: Platform = Platform.CLI,
         ca_file: str | os.PathLike[str] | None = None,
-        sealer: Sealer | None = None,
         limits: ClientLimits | None = None,
         secret: Secret | None = None,
         code: str = "",
@@ -76,15 +78,19 @@ class Client:
         self.limits = limits or ClientLimits()
         self._path = Path(profile).expanduser()
         self._chance = SystemRandom()
+        self._servers = servers
         self._route = Route(servers, self.limits, self._chance)
-        self._handle, self._label, self._platform, self._sealer = spelled(handle or ""), label, platform, sealer
+        self._handle, self._label, self._platform = spelled(handle or ""), label, platform
         self._code, self._pin = code, pin
-        self._secret = secret
+        self._secret, self._ca_file = secret, ca_file
         self._tls = ssl.create_default_context(cafile=os.fspath(ca_file)) if ca_file else None
         self._listeners = Listeners(self.limits.events)
         self._receipts: WeakValueDictionary[str, Receipt] = WeakValueDictionary()
         self._profile: Profile | None = None
         self._driver: Driver | None = None
+        self._linking: dict[int, asyncio.Future[None]] = {}
+        """Device that is being linked → who waits for it."""
+        self._reachable: asyncio.Future[None]
 
     def __repr__(self) -> str:
         return f"<Client {self._path}>"
@@ -98,10 +104,13 @@ class Client:
         self._profile = profile = Profile(self._path, self._secret)
         try:
             identity = await self._join(profile)
-            machine = Machine(profile.store, identity, self._sealer, self.limits, self._chance)
+            machine = Machine(profile.store, identity, self.limits, self._chance)
         except BaseException:
             profile.close()
             raise
+        self._reachable = asyncio.get_running_loop().create_future()
+        if machine.sealed.is_reachable:
+            self._reachable.set_result(None)
         self._driver = Driver(machine, self._route, self._tls, self.limits, self._tell, self._end)
         self._people = People(profile.store, self._driver, self._http(bearer(identity)))
         return self
@@ -140,12 +149,17 @@ class Client:
     # --- writing --------------------------------------------------------------------------------
 
     async def send(
-        self, to: str | int, body: bytes, *, kind: Kind = Kind.TEXT, lane: Lane = Lane.NORMAL, life_ms: int = 0
+        self, to: str | int, text: str | Content, *, reply_to: str = "", lane: Lane = Lane.NORMAL, life_ms: int = 0
     ) -> Receipt:
-        """Queue a message; when this returns it is durable here, and will be sent whatever happens.
+        """Queue a message; when this returns it is durable here, and will be sealed and sent whatever happens.
 
-        `to` is a handle, or an account number. Raises TooLarge; works offline.
+        `to` is a handle, or an account number; `reply_to` the id of the message it answers. Raises TooLarge;
+        works offline.
         """
+        content = text if isinstance(text, Content) else Content(Kind.TEXT, text, reply_to or None)
+        if content.kind is Kind.CONTROL:
+            raise Misused("control messages are the client's own")
+        body, kind = encode_content(content), content.kind
         peer = self._account(to)
         driver = self._open_driver()
         with driver.working() as machine:
@@ -182,31 +196,102 @@ class Client:
         await driver.committed()
         return count
 
-    async def link(self, request: LinkRequest) -> int:
-        """Vouch for a new device of this account, and list it, so that others seal for it; its number.
+    # --- devices and people -----------------------------------------------------------------------
 
-        Safe to repeat. The list is not signed yet: that comes with sealing.
+    async def link(self, request: LinkRequest | str) -> int:
+        """Take a new device into this account, by the code it shows; its number.
+
+        Returns when the device is listed and was told whose it is; for that it must be online as well. What is left
+        goes on by itself when this is cancelled, or after a restart; and it is safe to repeat. Raises Misused.
         """
+        request = LinkRequest.parse(request) if isinstance(request, str) else request
+        device = await self.vouch(request)
+        if (waiting := self._linking.get(device)) is not None:
+            await asyncio.shield(waiting)
+        return device
+
+    async def link_here(
+        self, profile: str | os.PathLike[str], label: str = "", secret: Secret | None = None
+    ) -> int:  # fmt: skip
+        """Make a further device of this account in another folder of this machine, from begin to end; its number."""
+        request = begin(profile, self.identity.handle, label, self._platform, secret)
+        device = await self.vouch(request)
+        finish(profile, device, secret)
+        async with Client(profile, self._servers, ca_file=self._ca_file, limits=self.limits, secret=secret) as other:
+            await other.ready()
+        return device
+
+    async def vouch(self, request: LinkRequest | str) -> int:
+        """The first half of `link`: have the device linked, and leave the rest to itself. Its number."""
+        request = LinkRequest.parse(request) if isinstance(request, str) else request
         if request.handle != self.identity.handle:
             raise Misused(f"the device asks for {request.handle!r}, not for {self.identity.handle!r}")
+        driver = self._open_driver()
+        if not driver.is_primary:
+            raise Misused("only the primary device of an account can link another")
         joined = await self.http.link(request.registration, request.token_digest, request.label, request.platform)
         device = int(joined.device, 16)
-        account = await self.http.account(self.identity.handle)
-        listed = [int(known, 16) for known in account.devices]
-        if device not in listed:
-            await self.http.list_devices(account.list_version + 1, [*listed, device], b"")
-        with self._open_driver().working() as machine:
-            machine.forget_own_devices()
+        self._linking.setdefault(device, asyncio.get_running_loop().create_future())
+        with driver.working() as machine:
+            machine.invite(Guest(device, request.registration, request.identity, request.secret), driver.clock())
+        await driver.committed()
         return device
+
+    async def ready(self) -> None:
+        """Until others can write to this device: its keys are published, and it is on its account's signed list."""
+        self._open_driver()
+        await asyncio.shield(self._reachable)
+
+    async def devices(self) -> list[DeviceSeen]:
+        """The devices of this account, as the server has them."""
+        return [DeviceSeen.of(each) for each in (await self.http.devices())["devices"]]
+
+    async def revoke(self, device: int) -> None:
+        """Cut a device off at once. The list that no longer names it is signed by the primary device."""
+        await self.http.unlink(device)
+        driver = self._open_driver()
+        with driver.working() as machine:
+            machine.forget_own_devices()
+            machine.sign_again(driver.clock())
+
+    def safety_number(self, peer: str | int) -> str:
+        """60 digits that both see alike if nobody stands between. Raises Misused if a key is not known yet."""
+        ours, theirs = self.identity.account, self._account(peer)
+        with self._open_driver().working() as machine:
+            keys = [machine.account_key(account) for account in (ours, theirs)]
+        if not keys[0] or not keys[1]:
+            raise Misused("nobody's key is known here yet: write to them first")
+        return safety_number(ours, keys[0], theirs, keys[1])
+
+    async def verify(self, peer: str | int) -> None:
+        """The safety numbers were compared, and are alike. From now on a change is asked about. Raises Misused."""
+        await self._agree(peer, verified=True)
+
+    async def accept(self, peer: str | int) -> None:
+        """The person agrees to a key that changed: what waits is sealed for it. Raises Misused."""
+        await self._agree(peer, verified=False)
+
+    def is_verified(self, peer: str | int) -> bool:
+        row = self._store.trusted(self._account(peer))
+        return row is not None and row.verified
+
+    async def _agree(self, peer: str | int, *, verified: bool) -> None:
+        driver = self._open_driver()
+        with driver.working() as machine:
+            known = machine.agree(self._account(peer), driver.clock(), verified=verified)
+        if not known:
+            raise Misused("their key is not known here yet: write to them first")
+        await driver.committed()
 
     # --- looking --------------------------------------------------------------------------------
 
     def history(self, peer: str | int, limit: int = 100, before: Message | Position | None = None) -> list[Message]:
-        """The newest messages of a conversation (or those before one of them), oldest first."""
+        """The newest messages of a conversation (or those before one of them), oldest first, answers behind what they
+        answer."""
         store, account = self._store, self._account(peer)
         before = before.position if isinstance(before, Message) else before
         name = handle_in(store, account)
-        return [replace(message, handle=name) for message in store.history(account, limit, before)]
+        return answers_last([replace(message, handle=name) for message in store.history(account, limit, before)])
 
     def conversations(self) -> list[Conversation]:
         return self._store.conversations()
@@ -259,6 +344,10 @@ class Client:
                     self._move(message_id, Tick.READ)
             case MessageFailed():
                 self._move(event.message_id, Tick.FAILED, event.reason)
+            case DeviceLinked():
+                _settle(self._linking.pop(event.device, None))
+            case Reachable():
+                _settle(self._reachable)
             case _:
                 pass
         self._listeners.tell(event)
@@ -269,6 +358,8 @@ class Client:
 
     def _end(self, error: ClientError) -> None:
         """Nothing more will be told: let go of everyone who waits."""
+        for waiting in (*self._linking.values(), self._reachable):
+            _settle(waiting, error)
         for receipt in list(self._receipts.values()):
             receipt.abandon(error)
         self._listeners.end(None if isinstance(error, Misused) else error)
@@ -322,3 +413,13 @@ class Client:
         if self._driver is None:
             raise Misused("the client is not open: use `async with`")
         return self._driver
+
+
+def _settle(waiting: asyncio.Future[None] | None, error: ClientError | None = None) -> None:
+    if waiting is None or waiting.done():
+        return
+    if error is None:
+        waiting.set_result(None)
+    else:
+        waiting.set_exception(error)
+        waiting.exception()  # if nobody waits any more, nobody has to look

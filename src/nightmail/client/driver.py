@@ -48,6 +48,11 @@ class Driver:
     def online(self) -> bool:
         return self._machine.online
 
+    @property
+    def is_primary(self) -> bool:
+        """This device holds the account's signing key."""
+        return self._machine.sealed.roster.is_primary
+
     @contextmanager
     def working(self) -> Generator[Machine]:
         """The machine, for one call. Raises why it no longer works."""

@@ -121,6 +121,56 @@ class Unreadable(Told, frozen=True):
 
     message_id: str
     by: int
+    why: str = ""
+
+
+# --- who is who -------------------------------------------------------------------------------
+
+
+class SecurityCodeChanged(Told, frozen=True):
+    """An account has another key: its person set up a new device, or somebody stands between.
+
+    If its safety number had been verified, nothing is sealed for it until the person accepts the new key.
+    """
+
+    account: int
+    handle: str
+    verified: bool
+    """The former key had been verified; so what is written now waits for `Client.accept`."""
+
+
+class ListRefused(Told, frozen=True):
+    """What the server says about an account's devices is not what the account signed. Nothing is sealed by it."""
+
+    account: int
+    handle: str
+    why: str
+
+
+class KeysRefused(Told, frozen=True):
+    """Keys that the server handed out as a device's are not that device's; or it refused this device's own."""
+
+    account: int
+    handle: str
+    device: int
+    why: str
+
+
+class DeviceLinked(Told, frozen=True):
+    """A new device of this account is on the list, and was told whose it is."""
+
+    device: int
+
+
+class Reachable(Told, frozen=True):
+    """This device's keys are published, and its account's signed list names it: others can write to it."""
+
+
+class Provisioned(Told, frozen=True):
+    """This device was told whose it is: it can send and open from now on."""
+
+
+# --- the server -------------------------------------------------------------------------------
 
 
 class ServerBehind(Told, frozen=True):
@@ -136,5 +186,6 @@ Event: TypeAlias = (
     Message
     | Connected | Disconnected | Retrying | QueueEmpty | Ended | DeviceRemoved
     | SentAck | DeliveryReceipt | ReadReceipt | MessageFailed | WaitingForNetwork
-    | Gap | Unreadable | ServerBehind
+    | Gap | Unreadable | SecurityCodeChanged | ListRefused | KeysRefused | DeviceLinked | Provisioned | Reachable
+    | ServerBehind
 )  # fmt: skip

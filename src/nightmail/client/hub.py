@@ -10,6 +10,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeAlias
 
+from nightmail.e2ee.chance import Chance
 from nightmail.model.answers import Said
 from nightmail.model.limits import FormLimits
 from nightmail.wire.items import REF_MAX, Answered, Ask, Devices, FromDevice, Look, SpokenByDevices
@@ -17,7 +18,6 @@ from nightmail.wire.items import REF_MAX, Answered, Ask, Devices, FromDevice, Lo
 from .errors import Misbehaved
 from .events import Event
 from .limits import ClientLimits
-from .sealer import Sealer
 from .store import Identity, Store
 
 OnAnswer: TypeAlias = Callable[[Said], None]
@@ -25,8 +25,12 @@ OnDevices: TypeAlias = Callable[[Devices], None]
 
 
 class Hub:
-    def __init__(self, store: Store, identity: Identity, sealer: Sealer, limits: ClientLimits, chance: Random) -> None:
-        self.store, self.identity, self.sealer, self.limits, self.chance = store, identity, sealer, limits, chance
+    def __init__(
+        self, store: Store, identity: Identity, limits: ClientLimits, chance: Random, secrets: Chance
+    ) -> None:  # fmt: skip
+        self.store, self.identity, self.limits = store, identity, limits
+        self.chance, self.secrets = chance, secrets
+        """What moves a schedule a little, and what nobody may guess."""
         self.now = 0
         self.online = False
         """The server has said Welcome, and has not gone since."""
@@ -36,12 +40,20 @@ class Hub:
         """The largest frame that the server reads."""
         self.items: list[FromDevice] = []
         self.events: list[Event] = []
+        self.rekeyed: list[Callable[[int], None]] = []
+        """Called with an account whose key is another now."""
+        self.agreed: list[Callable[[int], None]] = []
+        """Called with an account that what waited for it can go on to."""
         self._answers: dict[int, OnAnswer] = {}
         self._looks: dict[int, OnDevices] = {}
         self._ref = 0
 
     def tell(self, event: Event) -> None:
         self.events.append(event)
+
+    def handle(self, account: int) -> str:
+        """How an account is called here; its number in hex if nobody ever said."""
+        return self.store.conversation(account).handle or f"{account:x}"
 
     def ask(self, body: SpokenByDevices, answered: OnAnswer | None = None) -> None:
         assert self.online

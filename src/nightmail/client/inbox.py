@@ -1,32 +1,79 @@
 """Receiving: every entry once, in order, durable with the cursor before it is acknowledged.
 
-Knows:   how far each lane is stored; one message per original id.
+Knows:   how far each lane is stored; one message per original id; which lane stands still.
 Touches: messages, numbers, cursors, unopened numbers.
 Never:   takes a number out of turn, or believes an entry that names the wrong author.
+
+An entry by a device that no believed list names cannot be judged before its account's list is here. Its lane stands
+still until then, with everything behind it: in memory, unacknowledged, so that a lost connection brings it again.
 """
 
 from __future__ import annotations
 
+from collections import deque
+
 from msgspec.structs import replace
 
+from nightmail.e2ee.errors import NotAsAnnounced, Refused
 from nightmail.model.ids import MessageId, account_of
 from nightmail.model.rows import Change, Entry
-from nightmail.model.words import Lane
+from nightmail.model.words import Kind, Lane
 from nightmail.wire.items import Entries, Gone
 
 from .acks import Acks
 from .errors import Misbehaved
-from .events import Gap, Unreadable
+from .events import Gap, QueueEmpty, Unreadable
 from .hub import Hub
+from .lists import Lists
 from .messages import Message, Tick
 from .reads import Reads
 from .receipts import Receipts
-from .store import Mark, Numbered
+from .sealer import Note, Sealer
+from .store import Mark, Missed, Numbered
+
+STRANGER_MS = 60_000
+"""How long it is remembered that an account's list does not name a device: one question, not one per entry."""
 
 
 class Inbox:
-    def __init__(self, hub: Hub, acks: Acks, receipts: Receipts, reads: Reads) -> None:
-        self._hub, self._acks, self._receipts, self._reads = hub, acks, receipts, reads
+    def __init__(
+        self, hub: Hub, lists: Lists, sealer: Sealer, acks: Acks, receipts: Receipts, reads: Reads
+    ) -> None:  # fmt: skip
+        self._hub, self._lists, self._sealer = hub, lists, sealer
+        self._acks, self._receipts, self._reads = acks, receipts, reads
+        self._still: dict[Lane, deque[Entries | Gone]] = {}
+        """Lanes that stand still, and what waits in them, in order."""
+        self._strangers: dict[int, int] = {}
+        """Device → until when it need not be asked again who that is."""
+        self._blind = sealer.is_blind
+        self._emptied = False
+        """Everything was handed out, and a lane stands still with some of it."""
+        hub.agreed.append(self._agreed)
+
+    def lost(self) -> None:
+        self._still.clear()
+        self._strangers.clear()
+        self._emptied = False
+
+    def drained(self) -> None:
+        """Everything that waited has been handed out: told once all of it is judged, too."""
+        self._emptied = bool(self._still)
+        if not self._emptied:
+            self._hub.tell(QueueEmpty())
+
+    def take(self, item: Entries | Gone) -> None:
+        """The next numbers of a lane."""
+        if self._blind:
+            # Nothing can be judged; perhaps this brings the word that it waits for.
+            self._still.setdefault(item.lane, deque()).append(item)
+            if isinstance(item, Entries):
+                self._sealer.peek(item.entries)
+        elif item.lane in self._still:
+            self._still[item.lane].append(item)
+        elif isinstance(item, Gone):
+            self.gone(item)
+        else:
+            self.entries(item)
 
     def entries(self, item: Entries) -> None:
         cursor = self._turn(item.lane, item.first)
@@ -34,9 +81,48 @@ class Inbox:
         if not fresh:
             self._acks.again(item.lane)
             return
+        taken = 0
         for seq, entry in enumerate(fresh, cursor + 1):
+            if not self._is_known(entry):
+                self._stand_still(entry, Entries(item.lane, seq, fresh[taken:]))
+                break
             self._take(item.lane, seq, entry)
-        self._advance(item.lane, cursor + len(fresh), len(fresh))
+            taken += 1
+        if taken:
+            self._advance(item.lane, cursor + taken, taken)
+
+    # --- a lane that stands still ---------------------------------------------------------------
+
+    def _is_known(self, entry: Entry) -> bool:
+        return self._sealer.knows(entry) or self._strangers.get(entry.by, 0) > self._hub.now
+
+    def _stand_still(self, entry: Entry, rest: Entries) -> None:
+        self._still[rest.lane] = deque((rest,))
+        account, lane = account_of(entry.by), rest.lane
+
+        def found() -> None:
+            # Whom the list does not name even now, it will not name in a moment.
+            self._strangers[entry.by] = self._hub.now + STRANGER_MS
+            self._go_on(lane)
+
+        self._lists.forget(account)
+        self._lists.want(account, (self, lane), found, found)
+
+    def _agreed(self, account: int) -> None:
+        if self._blind and not self._sealer.is_blind:
+            self._blind = False
+            for lane in list(self._still):
+                self._go_on(lane)
+
+    def _go_on(self, lane: Lane) -> None:
+        waiting = self._still.pop(lane, deque())
+        while waiting:
+            self.take(waiting.popleft())
+            if (still := self._still.get(lane)) is not None:
+                still.extend(waiting)
+                return
+        if self._emptied:
+            self.drained()
 
     def gone(self, item: Gone) -> None:
         cursor = self._turn(item.lane, item.low)
@@ -79,35 +165,53 @@ class Inbox:
         me, original = hub.identity, entry.of or entry.id
         author = account_of(entry.by)
         own = author == me.account
-        body = hub.sealer.open(entry) if _is_from(author, original) and (own or entry.to == me.account) else None
-        if body is None:
-            hub.store.put_unopened(lane, seq)
-            hub.tell(Unreadable(entry.id, entry.by))
+        try:
+            if not _is_from(author, original) or not (own or entry.to == me.account):
+                raise NotAsAnnounced("author")
+            note = self._sealer.open(entry)
+        except Refused as error:
+            self._miss(lane, seq, entry, str(error))
             return
         peer = entry.to if own else author
         known = hub.store.message(original)
-        mark = Mark.NONE if own else Mark.READING if known and known.state is Tick.READ else Mark.UNREAD
+        silent = own or entry.kind is Kind.CONTROL
+        mark = Mark.NONE if silent else Mark.READING if known and known.state is Tick.READ else Mark.UNREAD
         row = Numbered(entry.by, entry.to, lane, entry.n, original, mark)
         hub.store.put_numbered(row)
         if mark is Mark.READING:
             self._reads.soon(peer)
-        if known is None:
+        if entry.kind is not Kind.CONTROL and known is None:
             message = Message(
-                id=original, peer=peer, by=entry.by, own=own, at=entry.at, body=body, kind=entry.kind,
-                life_ms=entry.life_ms, state=Tick.SENT,
+                id=original, peer=peer, by=entry.by, own=own, at=_stamp(entry, note), body=note.content,
+                kind=entry.kind, life_ms=entry.life_ms, state=Tick.SENT,
             )  # fmt: skip
             self._show(message)
             if own:
                 self._receipts.catch_up(message, row)
 
+    def _miss(self, lane: Lane, seq: int, entry: Entry, why: str) -> None:
+        """It cannot be opened: said in the acknowledgement, which is the request to seal it again."""
+        hub, original = self._hub, entry.of or entry.id
+        hub.store.put_unopened(lane, seq)
+        if hub.store.message(original) is None and hub.store.find_missed(original) is None:
+            hub.store.put_missed(Missed(original, entry.by, entry.at))
+        hub.tell(Unreadable(original, entry.by, why))
+
     def _show(self, message: Message) -> None:
         hub = self._hub
         hub.store.put_message(message)
+        if (missed := hub.store.find_missed(message.id)) is not None:
+            hub.store.put_missed(replace(missed, healed=True))
         conversation = hub.store.conversation(message.peer)
         if message.at > conversation.seen:
             conversation = replace(conversation, seen=message.at)
             hub.store.put_conversation(conversation)
         hub.tell(replace(message, handle=conversation.handle or f"{message.peer:x}"))
+
+
+def _stamp(entry: Entry, note: Note) -> int:
+    """When the server took the message. A re-seal says when that was for the original: never later than itself."""
+    return note.stamp if 0 < note.stamp <= entry.at else entry.at
 
 
 def _is_from(author: int, message_id: str) -> bool:

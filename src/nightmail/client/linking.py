@@ -1,43 +1,81 @@
-"""A further device of an account: it chooses its token, an older device vouches for it.
+"""A further device of an account: it shows a code, the account's primary device vouches for it.
 
-    new device     request = begin("laptop.profile", "alice")        → shown as a code
-    older device   device = await client.link(request)
-    new device     finish("laptop.profile", device)
+    new device       request = begin("laptop.profile", "alice")      → request.code, on its screen
+    primary device   device = await client.link(code)
+    new device       finish("laptop.profile", device); then a client on that profile, which is told whose it is
 
-The token never leaves the new device; the code holds its digest, and nothing that is secret.
+The token never leaves the new device; the code holds its digest. The code also holds a secret that the server must
+never see: it is carried from screen to screen, by a person.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 from pathlib import Path
 from random import SystemRandom
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from nightmail.e2ee.chance import SYSTEM
+from nightmail.e2ee.identity import IDENTITY_BYTES, Address
+from nightmail.e2ee.keys import make_keys
+from nightmail.e2ee.provision import SECRET_BYTES
+from nightmail.e2ee.state import decode_keys, encode_keys
 from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id, account_of
 from nightmail.model.words import Platform
 
+from .clock import Clock
 from .errors import Misused
+from .pairing import ERRAND
 from .profile import Profile
 from .protection import Secret
-from .store import Identity
+from .store import Identity, OwnKeys
 
 TOKEN_BYTES = 32
 REGISTRATION_BITS = 31
+PREFIX = "nightmail-link:"
 
 
-class LinkRequest(Struct, frozen=True):
-    """What a new device asks of an older one."""
+class LinkRequest(Struct, frozen=True, array_like=True):
+    """What a new device asks of the primary one."""
 
     handle: str
     registration: int
     token_digest: str
+    identity: bytes
+    """The public keys that it will publish."""
+    secret: bytes
+    """Who knows it may tell the device whose it is."""
     label: str = ""
     platform: Platform = Platform.CLI
+
+    @property
+    def code(self) -> str:
+        """All of it, to be shown as text or as a picture of squares."""
+        return PREFIX + base64.urlsafe_b64encode(msgspec.msgpack.encode(self)).rstrip(b"=").decode()
+
+    @classmethod
+    def parse(cls, code: str) -> LinkRequest:
+        """Raises Misused."""
+        text = "".join(code.split())
+        if not text.startswith(PREFIX):
+            raise Misused(f"that is not the code of a device: it would begin with {PREFIX!r}")
+        try:
+            raw = base64.b64decode(text.removeprefix(PREFIX) + "==", altchars=b"-_", validate=True)
+            request = msgspec.msgpack.decode(raw, type=cls)
+        except (ValueError, msgspec.DecodeError):
+            raise Misused("that code is not complete, or not a code of this version") from None
+        if len(request.identity) != IDENTITY_BYTES or len(request.secret) != SECRET_BYTES:
+            raise Misused("that code is not of a form that this version knows")
+        return request
+
+    def __repr__(self) -> str:
+        return f"<link request of {self.handle!r}>"
 
 
 def choose_identity(handle: str) -> Identity:
@@ -58,14 +96,22 @@ def begin(
     """Make a profile for a new device. Asking again gives the same request."""
     profile = Profile(Path(path).expanduser(), secret)
     try:
-        identity = profile.store.identity()
+        store = profile.store
+        identity = store.identity()
         if identity is None:
             identity = choose_identity(handle)
-            profile.store.put_identity(identity)
-            profile.store.commit()
-        if identity.device or identity.handle != spelled(handle):
+            keys = make_keys(Address(0, identity.registration), SYSTEM, Clock()())
+            store.put_identity(identity)
+            store.put_own_keys(OwnKeys(encode_keys(keys)))
+            store.put_errand(ERRAND, SYSTEM.draw(SECRET_BYTES))
+            store.commit()
+        row, word = store.own_keys(), store.errand(ERRAND)
+        if identity.device or identity.handle != spelled(handle) or row is None or word is None:
             raise Misused(f"the profile {path} is in use already")
-        return LinkRequest(identity.handle, identity.registration, token_digest(identity), label, platform)
+        public = decode_keys(row.state).identity.public.encode()
+        return LinkRequest(
+            identity.handle, identity.registration, token_digest(identity), public, word, label, platform
+        )  # fmt: skip
     finally:
         profile.close()
 
@@ -74,10 +120,14 @@ def finish(path: str | os.PathLike[str], device: int, secret: Secret | None = No
     """The older device was given this number for us."""
     profile = Profile(Path(path).expanduser(), secret)
     try:
-        identity = profile.store.identity()
+        store = profile.store
+        identity, row = store.identity(), store.own_keys()
         if identity is None or account_of(device) != identity.account or identity.device not in (0, device):
             raise Misused(f"the profile {path} did not ask to become that device")
-        profile.store.put_identity(replace(identity, device=device))
-        profile.store.commit()
+        store.put_identity(replace(identity, device=device))
+        if row is not None:
+            keys = replace(decode_keys(row.state), address=Address(device, identity.registration))
+            store.put_own_keys(replace(row, state=encode_keys(keys)))
+        store.commit()
     finally:
         profile.close()

@@ -1,4 +1,7 @@
-"""Whom to seal for: device lists of others and of this account, asked for once and remembered."""
+"""Whom to seal for: device lists of others and of this account, asked for once and remembered.
+
+Knows:   which lists are out of date, and who waits for one. Whether one is to be believed, the sealer knows.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,15 @@ from nightmail.wire.items import Devices
 
 from .errors import Misbehaved
 from .hub import Hub
+from .sealer import Then
 from .store import DeviceList
 
 
 class Lists:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
+        self.believe: Callable[[Devices], DeviceList | None] = lambda _: None
+        """The sealer's judgement."""
         self._known: dict[int, DeviceList] = {}
         self._outdated: set[int] = set()
         """What the store still has, but the server no longer accepts."""
@@ -23,7 +29,7 @@ class Lists:
         self._forgotten = 0
         """Counts what became out of date: an answer to a question from before may be, too."""
         self._forgot: dict[int, int] = {}
-        self._waiting: dict[int, dict[object, Callable[[], None]]] = {}
+        self._waiting: dict[int, dict[object, tuple[Then, Then]]] = {}
 
     def of(self, account: int) -> DeviceList | None:
         """The list to seal by; None: ask for it with `want`. Version 0: there is no such account."""
@@ -34,10 +40,10 @@ class Lists:
         self._known[account] = stored
         return stored
 
-    def want(self, account: int, who: object, then: Callable[[], None]) -> None:
-        """Ask for a list, and call `then` when it is here; once for each `who`."""
+    def want(self, account: int, who: object, then: Then, otherwise: Then) -> None:
+        """Ask for a list; `then` is called when it is here, `otherwise` if it is refused; once for each `who`."""
         hub = self._hub
-        self._waiting.setdefault(account, {})[who] = then
+        self._waiting.setdefault(account, {})[who] = then, otherwise
         asked = self._asked.get(account)
         if hub.online and (asked is None or hub.now - asked >= hub.limits.answer_ms):
             self._ask(account)
@@ -54,6 +60,12 @@ class Lists:
         self._forgotten += 1
         self._forgot[account] = self._forgotten
 
+    def look_again(self, account: int) -> None:
+        """It has changed, and somebody may be waiting for it."""
+        self.forget(account)
+        if self._hub.online and account in self._waiting:
+            self._ask(account)
+
     def outdate(self, account: int, version: int) -> None:
         """There is a list of this version: forget an older one."""
         if (known := self.of(account)) is not None and known.version < version:
@@ -62,6 +74,18 @@ class Lists:
     def lost(self) -> None:
         self._asked.clear()
         self._waiting.clear()
+
+    def deadline(self) -> int | None:
+        """When to ask again for what somebody waits for."""
+        waiting = [asked for account, asked in self._asked.items() if account in self._waiting]
+        return min(waiting) + self._hub.limits.answer_ms if waiting else None
+
+    def tick(self) -> None:
+        hub = self._hub
+        for account in list(self._waiting):
+            asked = self._asked.get(account)
+            if hub.online and asked is not None and hub.now - asked >= hub.limits.answer_ms:
+                self._ask(account)
 
     def _found(self, account: int, asked: int, item: Devices) -> None:
         if item.account != account:
@@ -72,12 +96,16 @@ class Lists:
             return
         # A slow server may have been asked twice, and then answers twice.
         self._asked.pop(account, None)
-        found = DeviceList(account, item.version, item.devices)
+        found = self.believe(item)
+        if found is None:
+            for _, otherwise in self._waiting.pop(account, {}).values():
+                otherwise()
+            return
         self._known[account] = found
         if item.version:
             self._outdated.discard(account)
             self._hub.store.put_device_list(found)
-        for then in self._waiting.pop(account, {}).values():
+        for then, _ in self._waiting.pop(account, {}).values():
             then()
         if not item.version:
             self.forget(account)  # They may join at any time: never remembered.

@@ -13,7 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from random import Random, SystemRandom
+from typing import Protocol
 
+from nightmail.e2ee.chance import SYSTEM, Chance
+from nightmail.e2ee.curves import signing_public
 from nightmail.model.words import Kind, Lane
 from nightmail.wire import frames as wire
 from nightmail.wire.closing import SENTENCES, CloseCode
@@ -38,8 +41,9 @@ from nightmail.wire.items import (
 
 from .acks import Acks
 from .errors import Misbehaved
-from .events import Connected, DeviceRemoved, Disconnected, Ended, Event, QueueEmpty
+from .events import Connected, DeviceRemoved, Disconnected, Ended, Event
 from .framing import pack
+from .household import Guest, Household
 from .hub import Hub
 from .inbox import Inbox
 from .limits import ClientLimits
@@ -48,11 +52,22 @@ from .messages import Message
 from .outbox import Outbox
 from .reads import Reads
 from .receipts import Receipts
-from .sealer import Opaque, Sealer
+from .sealed import Sealed
+from .sealer import MakeSealer
 from .store import Identity, Store
 from .ticks import Ticks
 
 AGENT = "nightmail-python"
+
+
+class Part(Protocol):
+    def lost(self) -> None: ...
+
+
+class Timed(Protocol):
+    def deadline(self) -> int | None: ...
+
+    def tick(self) -> None: ...
 
 
 class Machine:
@@ -60,19 +75,31 @@ class Machine:
         self,
         store: Store,
         identity: Identity,
-        sealer: Sealer | None = None,
         limits: ClientLimits | None = None,
         chance: Random | None = None,
+        secrets: Chance = SYSTEM,
+        sealer: MakeSealer = Sealed,
     ) -> None:
+        """`secrets` is what keys and nonces are drawn from; another `sealer` than the real one is for tests."""
         self.limits = limits or ClientLimits()
-        self._hub = hub = Hub(store, identity, sealer or Opaque(), self.limits, chance or SystemRandom())
+        self._hub = hub = Hub(store, identity, self.limits, chance or SystemRandom(), secrets)
         self._lists = Lists(hub)
+        self._sealer = sealer(hub, self._lists)
+        self._lists.believe = self._sealer.believe
         ticks = Ticks(hub)
-        self._outbox = Outbox(hub, self._lists, ticks)
+        self._outbox = Outbox(hub, self._lists, self._sealer, ticks)
         self._reads = Reads(hub)
         self._acks = Acks(hub)
-        self._inbox = Inbox(hub, self._acks, Receipts(hub, ticks, self._outbox), self._reads)
-        self._timed = (self._outbox, self._acks, self._reads)
+        receipts = Receipts(hub, self._sealer, ticks, self._outbox)
+        self._inbox = Inbox(hub, self._lists, self._sealer, self._acks, receipts, self._reads)
+        self._timed: list[Timed] = [self._outbox, self._acks, self._reads, self._lists, self._sealer]
+        self._parts: list[Part] = [self._sealer, self._lists, self._outbox, self._acks, self._reads, self._inbox]
+        self._sealed = self._sealer if isinstance(self._sealer, Sealed) else None
+        self._household: Household | None = None
+        if self._sealed is not None:
+            self._household = Household(hub, self._sealed, self._outbox)
+            self._timed.append(self._household)
+            self._parts.append(self._household)
         self._greeted = False
         self._first: bytes | None = None
         self._heartbeat_ms = 0
@@ -128,7 +155,7 @@ class Machine:
             return
         self._greeted, self._first, self._patience, self._ping_at = False, None, None, None
         self._hub.lost()
-        for part in (self._lists, self._outbox, self._acks, self._reads):
+        for part in self._parts:
             part.lost()
         code = self.goodbye.code if self.goodbye else code
         known = next((known for known in CloseCode if known == code), None)
@@ -155,6 +182,39 @@ class Machine:
     def give_up(self, message_id: str, now: int) -> bool:
         self._at(now)
         return self._outbox.give_up(message_id)
+
+    # --- whose devices are whose ----------------------------------------------------------------
+
+    @property
+    def sealed(self) -> Sealed:
+        assert self._sealed is not None, "a test's sealer knows nobody"
+        return self._sealed
+
+    def invite(self, guest: Guest, now: int) -> None:
+        """Take a device into the account. Goes on by itself; `DeviceLinked` tells that it is done. Raises Misused."""
+        self._at(now)
+        assert self._household is not None
+        self._household.invite(guest)
+
+    def sign_again(self, now: int) -> None:
+        """The server's list may have changed by this account's own wish: sign what is left, if this is the primary."""
+        self._at(now)
+        self.sealed.roster.look()
+
+    def account_key(self, account: int) -> bytes:
+        """The key that an account's list is signed with; empty: not known here."""
+        sealed = self.sealed
+        if account == self._hub.identity.account and sealed.roster.is_primary:
+            return signing_public(sealed.keyring.keys.account)
+        known = sealed.trust.of(account)
+        return known.key if known else b""
+
+    def agree(self, account: int, now: int, *, verified: bool) -> bool:
+        """The person accepts an account's key, or has verified it; False: there is none yet."""
+        self._at(now)
+        known = self.sealed.trust.agree(account, verified=verified)
+        self.sealed.agree(account)
+        return known
 
     def forget_own_devices(self) -> None:
         """Seal the next copies for whoever is on this account's list then. For whoever links a device.
@@ -224,20 +284,18 @@ class Machine:
             match item:
                 case Answered():
                     self._hub.answered(item)
-                case Entries():
-                    self._inbox.entries(item)
-                case Gone():
-                    self._inbox.gone(item)
+                case Entries() | Gone():
+                    self._inbox.take(item)
                 case ReceiptsItem():
                     self._inbox.changes(item.changes)
                 case Drained():
-                    self._hub.tell(QueueEmpty())
+                    self._inbox.drained()
                 case Devices():
                     self._hub.devices(item)
+                case KeysLow():
+                    self._sealer.keys_low()
                 case Pong():
                     self._patience = None
-                case KeysLow():
-                    pass  # This client does not seal yet, so it has none to publish.
 
     def _welcome(self, item: Welcome) -> None:
         if self._hub.online or item.version != VERSION:
@@ -250,6 +308,9 @@ class Machine:
         self._ping_at = self._hub.now + self._heartbeat_ms
         self._hub.tell(Connected(item.node, item.at))
         self.forget_own_devices()
+        self._sealer.connected()
         self._acks.connected()
         self._reads.connected()
         self._outbox.connected()
+        if self._household is not None:
+            self._household.connected()

@@ -13,7 +13,20 @@ from nightmail.model.ids import account_of
 from nightmail.model.words import Lane
 
 from .messages import Message, Position
-from .store import Contact, Conversation, Cursors, DeviceList, Early, Identity, Mark, Numbered, Outgoing
+from .store import (
+    Contact,
+    Conversation,
+    Cursors,
+    DeviceList,
+    Early,
+    Identity,
+    Mark,
+    Missed,
+    Numbered,
+    Outgoing,
+    OwnKeys,
+    Trusted,
+)
 from .words import spans_of, text_of
 
 T = TypeVar("T")
@@ -195,3 +208,68 @@ class MemoryStore:
 
     def put_device_list(self, row: DeviceList) -> None:
         self._put("list", row.account, row)
+
+    # --- sealing --------------------------------------------------------------------------------
+
+    def own_keys(self) -> OwnKeys | None:
+        return self._get("meta", "keys", None)
+
+    def put_own_keys(self, row: OwnKeys) -> None:
+        self._put("meta", "keys", row)
+
+    def peer(self, device: int) -> bytes | None:
+        return self._get("peer", device, None)
+
+    def put_peer(self, device: int, state: bytes) -> None:
+        self._put("peer", device, state)
+
+    def drop_peer(self, device: int) -> None:
+        self._put("peer", device, _NOTHING)
+
+    def peers(self, account: int | None = None) -> list[int]:
+        return sorted(device for device in self._table("peer") if account in (None, account_of(device)))
+
+    def trusted(self, account: int) -> Trusted | None:
+        return self._get("trusted", account, None)
+
+    def put_trusted(self, row: Trusted) -> None:
+        self._put("trusted", row.account, row)
+
+    def claims(self) -> dict[int, int]:
+        return dict(self._table("claim"))
+
+    def put_claim(self, device: int, request: int) -> None:
+        self._put("claim", device, request)
+
+    def drop_claim(self, device: int) -> None:
+        self._put("claim", device, _NOTHING)
+
+    def missed(self) -> list[Missed]:
+        return sorted(cast("dict[str, Missed]", self._table("missed")).values(), key=lambda row: (row.at, row.id))
+
+    def put_missed(self, row: Missed) -> None:
+        self._put("missed", row.id, row)
+
+    def find_missed(self, message_id: str) -> Missed | None:
+        return self._get("missed", message_id, None)
+
+    def orphans(self) -> list[str]:
+        return sorted(self._table("orphan"))
+
+    def put_orphan(self, message_id: str) -> None:
+        self._put("orphan", message_id, True)
+
+    def drop_orphan(self, message_id: str) -> None:
+        self._put("orphan", message_id, _NOTHING)
+
+    def errand(self, name: str) -> bytes | None:
+        return self._get("errand", name, None)
+
+    def put_errand(self, name: str, state: bytes) -> None:
+        self._put("errand", name, state)
+
+    def drop_errand(self, name: str) -> None:
+        self._put("errand", name, _NOTHING)
+
+    def errands(self, prefix: str) -> list[str]:
+        return sorted(name for name in self._table("errand") if name.startswith(prefix))

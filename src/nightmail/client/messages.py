@@ -6,11 +6,13 @@ Never:   shows a body in a repr: what is printed by accident must not be content
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from nightmail.e2ee.content import Content, decode_content
 from nightmail.model.ids import MessageId
 from nightmail.model.words import Kind
 
@@ -53,6 +55,7 @@ class Message(Struct, frozen=True, kw_only=True):
     at: int = 0
     """When the server took it, in milliseconds since 1970; 0: not yet."""
     body: bytes
+    """What was sealed: a content, as `e2ee/content.py` encodes it."""
     kind: Kind = Kind.TEXT
     life_ms: int = 0
     state: Tick = Tick.PENDING
@@ -63,6 +66,25 @@ class Message(Struct, frozen=True, kw_only=True):
     """Of an own message: device of the other person → what became of it there."""
     handle: str = ""
     """The peer's handle, if this device ever learned it; otherwise the account number in hex."""
+
+    @property
+    def content(self) -> Content:
+        return decode_content(self.body)
+
+    @property
+    def text(self) -> str:
+        """What it says; empty if it says nothing in words."""
+        return self.content.text or ""
+
+    @property
+    def reply_to(self) -> str:
+        """The id of the message it answers; empty: none."""
+        return self.content.reply_to or ""
+
+    @property
+    def data(self) -> bytes:
+        """What a media pointer carries."""
+        return self.content.data or b""
 
     @property
     def position(self) -> Position:
@@ -81,3 +103,23 @@ class Message(Struct, frozen=True, kw_only=True):
 def conversation_id(one: int, other: int) -> str:
     """The pair of two accounts, the same from both sides."""
     return f"{min(one, other):x}-{max(one, other):x}"
+
+
+def answers_last(messages: Sequence[Message]) -> list[Message]:
+    """The same messages, but none stands before the one it answers, whatever the stamps say."""
+    there = {message.id for message in messages}
+    shown: dict[str, Message] = {}
+    early: dict[str, list[Message]] = {}
+    """Question → answers that came before it."""
+    for message in messages:
+        question = message.reply_to
+        if question in there and question not in shown and question != message.id:
+            early.setdefault(question, []).append(message)
+            continue
+        ready = [message]
+        while ready:
+            next_one = ready.pop(0)
+            shown[next_one.id] = next_one
+            ready[:0] = early.pop(next_one.id, [])
+    # What is left answers itself in a circle: somebody's joke.
+    return [*shown.values(), *(message for left in early.values() for message in left)]

@@ -32,7 +32,8 @@ from .hub import Hub
 from .lists import Lists
 from .messages import Message, conversation_id
 from .retries import delay_ms
-from .sealing import address, new_id, seal
+from .sealer import Sealer
+from .sealing import address, addressed, new_id, seal, unsealed
 from .store import DeviceList, Numbered, Outgoing
 from .stream import Stream
 from .ticks import Ticks
@@ -41,8 +42,10 @@ _CAPITAL = re.compile(r"(?<!^)([A-Z])")
 
 
 class Outbox:
-    def __init__(self, hub: Hub, lists: Lists, ticks: Ticks) -> None:
-        self._hub, self._lists, self._ticks = hub, lists, ticks
+    def __init__(self, hub: Hub, lists: Lists, sealer: Sealer, ticks: Ticks) -> None:
+        self._hub, self._lists, self._sealer, self._ticks = hub, lists, sealer, ticks
+        hub.rekeyed.append(self._rekeyed)
+        hub.agreed.append(self._agreed)
         self._streams: dict[tuple[int, Lane], Stream] = {}
         for row in hub.store.outgoing():
             stream = self._stream(row.to, row.lane)
@@ -54,8 +57,8 @@ class Outbox:
     def compose(self, to: int, body: bytes, kind: Kind, lane: Lane, life_ms: int) -> Message:
         """Write a message down. It has its id and number for good."""
         hub = self._hub
-        if len(body) > hub.body_bytes:
-            raise TooLarge(len(body), hub.body_bytes)
+        if len(body) > (limit := self._sealer.fits(hub.body_bytes)):
+            raise TooLarge(len(body), limit)
         ident = new_id(hub)
         message = Message(id=ident, peer=to, by=hub.identity.device, own=True, body=body, kind=kind, life_ms=life_ms)
         hub.store.put_message(message)
@@ -66,6 +69,13 @@ class Outbox:
         """The same message once more, for one device: an ordinary send under an id and number of its own."""
         self._number(message.peer, Lane.HIGH, new_id(self._hub), message.id, message.body, device)
 
+    def control(self, to: int, content: bytes, only: int = 0) -> None:
+        """A word from device to device, for all of an account or for one. Nobody sees it, no tick follows it."""
+        ident = new_id(self._hub)
+        # For one device alone it is, to the server, a re-seal of something that was never sent.
+        original = new_id(self._hub) if only else ident
+        self._number(to, Lane.HIGH, ident, original, content, only, is_control=True)
+
     def give_up(self, message_id: str) -> bool:
         """Take a message back, if the server has not got it; False: it no longer waits."""
         for stream in self._streams.values():
@@ -75,11 +85,15 @@ class Outbox:
                     return True
         return False
 
-    def _number(self, to: int, lane: Lane, ident: str, original: str, body: bytes, only: int) -> None:
+    def _number(
+        self, to: int, lane: Lane, ident: str, original: str, body: bytes, only: int, *, is_control: bool = False
+    ) -> None:
         hub = self._hub
         store, me = hub.store, hub.identity
         n = store.last_number(to, lane) + 1
         row = address(hub, to, lane, n, ident, original, body, only)
+        if is_control:
+            row = replace(row, content=body)
         store.put_last_number(to, lane, n)
         store.put_outgoing(row)
         store.put_numbered(Numbered(me.device, to, lane, n, original))
@@ -165,11 +179,17 @@ class Outbox:
                 return False
             if to is None or own is None:
                 return False
+            if self._sealer.is_held(row.to):
+                stream.pause(None)
+                stream.waits = True
+                return False
             if row.only and row.only not in to.devices and row.only not in own.devices:
                 self._fail(row, "device_removed")
                 row = self._void_row(stream, row, "device_removed")
             else:
-                row, sent = seal(self._hub, row, stream.floor, to, own)
+                if not self._is_ready(stream, row, to, own):
+                    return False
+                row, sent = seal(self._hub, self._sealer, row, stream.floor, to, own)
                 if stream.rows[row.n] is not row:
                     self._put(stream, row)
                 if size_of(Ask(0, sent)) <= self._hub.frame_bytes:
@@ -186,8 +206,35 @@ class Outbox:
 
     def _list(self, stream: Stream, account: int) -> DeviceList | None:
         if (known := self._lists.of(account)) is None:
-            self._lists.want(account, stream, lambda: self._pump(stream))
+            self._lists.want(account, stream, lambda: self._pump(stream), lambda: self._wait(stream))
         return known
+
+    def _is_ready(self, stream: Stream, row: Outgoing, to: DeviceList, own: DeviceList) -> bool:
+        """Whether there is a session with everyone who has no envelope yet; asked for if not."""
+        fresh = unsealed(row, addressed(self._hub, row, to, own))
+        return not fresh or self._sealer.ready(
+            fresh, stream, lambda: self._pump(stream), lambda: self._wait(stream)
+        )  # fmt: skip
+
+    def _wait(self, stream: Stream) -> None:
+        """A list or a key cannot be had now: by the schedule, or as soon as it can."""
+        if stream.rows and not stream.paused:
+            self._pause(stream)
+            stream.waits = True
+
+    def _agreed(self, account: int) -> None:
+        for stream in list(self._streams.values()):
+            if stream.waits and account in (stream.to, self._hub.identity.account):
+                stream.failures = 0
+                self._begin(stream)
+
+    def _rekeyed(self, account: int) -> None:
+        """What was sealed for the former key is sealed anew, for whoever has the new one."""
+        for stream in self._streams.values():
+            if stream.to == account:
+                for row in list(stream.rows.values()):
+                    if row.envelopes:
+                        self._put(stream, replace(row, envelopes={}))
 
     # --- what the server says -------------------------------------------------------------------
 
@@ -297,7 +344,7 @@ class Outbox:
         failed_retries = stream.failures - 1
         if failed_retries >= limits.retries_before_notice and not stream.noticed:
             stream.noticed = True
-            ids = tuple(row.original for row in stream.rows.values() if not row.void and not row.reseal)
+            ids = tuple(r.original for r in stream.rows.values() if not (r.void or r.reseal or r.content))
             if ids:
                 hub.tell(WaitingForNetwork(conversation_id(hub.identity.account, stream.to), ids))
         if stream.noticed and not hub.online:

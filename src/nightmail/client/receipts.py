@@ -17,6 +17,7 @@ from .events import ReadReceipt
 from .hub import Hub
 from .messages import Message, Place, Tick
 from .outbox import Outbox
+from .sealer import Sealer
 from .store import Early, Numbered
 from .ticks import Ticks
 
@@ -25,8 +26,8 @@ MENDABLE = (Reason.UNDECRYPTABLE, Reason.STALE_DEVICES)
 
 
 class Receipts:
-    def __init__(self, hub: Hub, ticks: Ticks, outbox: Outbox) -> None:
-        self._hub, self._ticks, self._outbox = hub, ticks, outbox
+    def __init__(self, hub: Hub, sealer: Sealer, ticks: Ticks, outbox: Outbox) -> None:
+        self._hub, self._sealer, self._ticks, self._outbox = hub, sealer, ticks, outbox
 
     def take(self, change: Change) -> None:
         by, to, lane, device, state, _ = change.key
@@ -39,6 +40,8 @@ class Receipts:
         if by != me.device:
             self._keep_early(change, found, lane, tick, reason)
         elif tick is Tick.FAILED and change.reason in MENDABLE:
+            if change.reason is Reason.UNDECRYPTABLE:
+                self._sealer.renew(device)
             for row in found:
                 self._mend(row, device, change.at, reason)
             return

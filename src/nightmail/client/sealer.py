@@ -1,38 +1,87 @@
-"""Between a body and what travels. The machine asks for one envelope per device, and to open what came.
+"""Between a content and what travels: the port to whatever seals. `sealed.py` is what every client has.
 
-A sealer that keeps state (a ratchet) writes it into the same store, inside the machine's open
-transaction: so the advanced state is durable before the ciphertext leaves, and before an ack does.
+A sealer keeps its state (keys, ratchets, lists that it believes) in the machine's store, inside the machine's open
+transaction: so the advanced state is durable before the ciphertext leaves, and before an acknowledgement does.
 """
 
 from __future__ import annotations
 
-import hashlib
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from nightmail.model.forms import TAG_BYTES
+from nightmail.e2ee.errors import Undecipherable
+from nightmail.e2ee.note import Note, tag_of
 from nightmail.model.rows import Entry
+from nightmail.wire.items import Devices
+
+from .store import DeviceList
+
+if TYPE_CHECKING:
+    from .hub import Hub
+    from .lists import Lists
+
+Then: TypeAlias = Callable[[], None]
 
 
 class Sealer(Protocol):
-    def seal(self, body: bytes, nonce: bytes, device: int, registration: int) -> bytes:
-        """The ciphertext of one body for one device. `nonce` travels sealed, so that the tag can be checked."""
+    # --- for whom
+    def believe(self, item: Devices) -> DeviceList | None:
+        """Whom to seal for, by what the server says; None: that is not to be believed, or not yet."""
         ...
 
-    def open(self, entry: Entry) -> bytes | None:
-        """The body; None: this device cannot open it, or its tag does not fit."""
+    def is_held(self, account: int) -> bool:
+        """Nothing may be sealed for this account before the person has agreed."""
         ...
 
+    def ready(self, devices: Mapping[int, int], who: object, then: Then, otherwise: Then) -> bool:
+        """Whether all these devices (→ registration) can be sealed for now. If not, what is missing is asked for:
+        `then` is called when it is here, `otherwise` when it cannot be had; once for each `who`."""
+        ...
 
-class Opaque:
-    """Passes bytes through as they are: whoever hands them over has sealed them, or does not care."""
+    @property
+    def is_blind(self) -> bool:
+        """Nobody can be judged yet: this device waits to be told whose it is."""
+        ...
 
-    def seal(self, body: bytes, nonce: bytes, device: int, registration: int) -> bytes:
-        return body
+    def peek(self, entries: tuple[Entry, ...]) -> None:
+        """Look for that word, while blind. Whatever is found, the entries come again in their turn."""
+        ...
 
-    def open(self, entry: Entry) -> bytes | None:
-        return entry.ciphertext
+    # --- both ways
+    def fits(self, body_bytes: int) -> int:
+        """The longest content whose envelope surely stays within so many bytes."""
+        ...
+
+    def seal(self, device: int, registration: int, note: Note) -> bytes:
+        """One device's ciphertext. Only when `ready` has said so."""
+        ...
+
+    def knows(self, entry: Entry) -> bool:
+        """Whether it can be told who wrote this. If not, its account's list must be here first."""
+        ...
+
+    def open(self, entry: Entry) -> Note:
+        """What was sealed, as announced. Raises `e2ee.errors.Refused`; nothing has changed then."""
+        ...
+
+    def renew(self, device: int) -> None:
+        """What was sealed for this device did not open there: begin anew, if that is not too soon."""
+        ...
+
+    # --- life
+    def connected(self) -> None: ...
+
+    def lost(self) -> None: ...
+
+    def keys_low(self) -> None:
+        """The server has few of this device's keys left to hand out."""
+        ...
+
+    def deadline(self) -> int | None: ...
+
+    def tick(self) -> None: ...
 
 
-def tag_of(nonce: bytes, body: bytes, conversation: str) -> bytes:
-    """Tells a retry from another content; says nothing about the content to whoever lacks the nonce."""
-    return hashlib.sha256(nonce + body + conversation.encode()).digest()[:TAG_BYTES]
+MakeSealer: TypeAlias = "Callable[[Hub, Lists], Sealer]"
+
+__all__ = ["MakeSealer", "Note", "Sealer", "Then", "Undecipherable", "tag_of"]

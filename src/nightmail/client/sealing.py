@@ -1,22 +1,22 @@
 """A message on its way out: its id, its tag, and an envelope for every device that must have one.
 
-Knows:   for whom to seal. What sealing is, the sealer knows.
+Knows:   for whom to seal, and what was sealed already. What sealing is, the sealer knows.
 """
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
+from nightmail.e2ee.note import NONCE_BYTES
 from nightmail.model.ids import MessageId
 from nightmail.model.records import Envelope, Sent
-from nightmail.model.words import Lane
+from nightmail.model.words import Kind, Lane
 
 from .hub import Hub
 from .messages import conversation_id
-from .sealer import tag_of
+from .sealer import Note, Sealer, tag_of
 from .store import DeviceList, Outgoing
 
-NONCE_BYTES = 16
 CHANCE_DIGITS = 4
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -29,35 +29,61 @@ def new_id(hub: Hub) -> str:
 
 def address(hub: Hub, to: int, lane: Lane, n: int, ident: str, original: str, body: bytes, only: int) -> Outgoing:
     """A body under its number. The tag is made here once, so that every retry has the same."""
-    nonce = hub.chance.randbytes(NONCE_BYTES)
+    nonce = hub.secrets.draw(NONCE_BYTES)
     tag = tag_of(nonce, body, conversation_id(hub.identity.account, to))
     return Outgoing(
         to=to, lane=lane, n=n, id=ident, original=original, only=only, nonce=nonce, tag=tag, composed_at=hub.now
     )
 
 
-def seal(hub: Hub, row: Outgoing, floor: int, to: DeviceList, own: DeviceList) -> tuple[Outgoing, Sent]:
-    """The record to send; and the row, which remembers for whom it was sealed under which list."""
-    me = hub.identity
-    message = hub.store.message(row.original)
-    assert message is not None, row.original
-
-    def envelopes_for(devices: dict[int, int]) -> tuple[Envelope, ...]:
-        return tuple(
-            Envelope(device, registration, hub.sealer.seal(message.body, row.nonce, device, registration))
-            for device, registration in devices.items()
-            if device != me.device and row.only in (0, device)
-        )
-
-    envelopes = envelopes_for(to.devices)
+def addressed(hub: Hub, row: Outgoing, to: DeviceList, own: DeviceList) -> dict[int, int]:
+    """Device → registration: everyone who must have an envelope."""
     # A note to oneself goes to the own devices as to any recipient's, and so once.
-    own_envelopes = () if row.to == me.account else envelopes_for(own.devices)
-    devices = tuple(envelope.device for envelope in envelopes)
-    if row.sealed.get(to.version) != devices:
-        row = replace(row, sealed={**row.sealed, to.version: devices})
+    both = to.devices if row.to == hub.identity.account else to.devices | own.devices
+    me = hub.identity.device
+    return {device: registration for device, registration in both.items() if device != me and row.only in (0, device)}
+
+
+def unsealed(row: Outgoing, devices: dict[int, int]) -> dict[int, int]:
+    """Those of them that have no envelope yet, or one from before they were reset."""
+    kept = row.envelopes
+    return {
+        device: registration
+        for device, registration in devices.items()
+        if device not in kept or kept[device].registration != registration
+    }
+
+
+def seal(
+    hub: Hub, sealer: Sealer, row: Outgoing, floor: int, to: DeviceList, own: DeviceList
+) -> tuple[Outgoing, Sent]:  # fmt: skip
+    """The record to send; and the row, which keeps what was sealed for whom, under which list.
+
+    What has an envelope keeps it: the server may have the first attempt, and every retry is the same bytes.
+    """
+    devices = addressed(hub, row, to, own)
+    body, kind, life_ms, stamp = _content(hub, row)
+    if fresh := unsealed(row, devices):
+        note = Note(row.nonce, row.original, body, stamp)
+        made = {device: Envelope(device, reg, sealer.seal(device, reg, note)) for device, reg in fresh.items()}
+        row = replace(row, envelopes={d: e for d, e in row.envelopes.items() if d in devices} | made)
+    envelopes = tuple(row.envelopes[device] for device in to.devices if device in devices)
+    own_envelopes = tuple(row.envelopes[device] for device in devices if device not in to.devices)
+    theirs = tuple(envelope.device for envelope in envelopes)
+    if row.sealed.get(to.version) != theirs:
+        row = replace(row, sealed={**row.sealed, to.version: theirs})
     sent = Sent(
         to=row.to, lane=row.lane, n=row.n, floor=floor, seen=hub.store.conversation(row.to).seen,
-        id=row.id, tag=row.tag, kind=message.kind, of=row.original if row.reseal else None,
-        life_ms=message.life_ms, list_version=to.version, envelopes=envelopes, own_envelopes=own_envelopes,
+        id=row.id, tag=row.tag, kind=kind, of=row.original if row.reseal else None,
+        life_ms=life_ms, list_version=to.version, envelopes=envelopes, own_envelopes=own_envelopes,
     )  # fmt: skip
     return row, sent
+
+
+def _content(hub: Hub, row: Outgoing) -> tuple[bytes, Kind, int, int]:
+    """What a row carries, of which kind, for how long; and for a re-seal, when the server took the original."""
+    if row.content:
+        return row.content, Kind.CONTROL, 0, 0
+    message = hub.store.message(row.original)
+    assert message is not None, row.original
+    return message.body, message.kind, message.life_ms, message.at if row.reseal else 0

@@ -55,7 +55,16 @@ CREATE TABLE contact (
 """
 """The index holds no text, only which word is in which row of `message`; what is deleted leaves it at once."""
 
-STEPS: tuple[str, ...] = (_FIRST, _SEARCH)
+_SEALED = """
+CREATE TABLE peer (device INTEGER PRIMARY KEY, state BLOB NOT NULL) STRICT;
+CREATE TABLE trusted (account INTEGER PRIMARY KEY, row BLOB NOT NULL) STRICT;
+CREATE TABLE claim (device INTEGER PRIMARY KEY, request INTEGER NOT NULL) STRICT;
+CREATE TABLE missed (id TEXT PRIMARY KEY, by INTEGER NOT NULL, at INTEGER NOT NULL, healed INTEGER NOT NULL) STRICT;
+CREATE TABLE orphan (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+CREATE TABLE errand (name TEXT PRIMARY KEY, state BLOB NOT NULL) STRICT, WITHOUT ROWID;
+"""
+
+STEPS: tuple[str, ...] = (_FIRST, _SEARCH, _SEALED)
 """Step n turns version n into n + 1. Shipped steps never change; only ever add."""
 
 

@@ -21,7 +21,20 @@ from nightmail.model.words import Kind, Lane
 from . import sqlite_schema
 from .errors import ProfileError, StoreFailed
 from .messages import UNSTAMPED, Message, Place, Position, Tick
-from .store import Contact, Conversation, Cursors, DeviceList, Early, Identity, Mark, Numbered, Outgoing
+from .store import (
+    Contact,
+    Conversation,
+    Cursors,
+    DeviceList,
+    Early,
+    Identity,
+    Mark,
+    Missed,
+    Numbered,
+    Outgoing,
+    OwnKeys,
+    Trusted,
+)
 from .words import query_of, text_of
 
 T = TypeVar("T")
@@ -32,6 +45,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _places = msgspec.msgpack.Decoder(dict[int, Place]).decode
 _devices = msgspec.msgpack.Decoder(dict[int, int]).decode
 _outgoing = msgspec.msgpack.Decoder(Outgoing).decode
+_trusted = msgspec.msgpack.Decoder(Trusted).decode
 _spans = msgspec.msgpack.Decoder(list[int]).decode
 
 _FOUND = """
@@ -218,7 +232,7 @@ class SqliteStore:
         )
 
     def marked(self, mark: Mark, by_account: int | None = None) -> list[Numbered]:
-        low, high = (0, 1 << 62) if by_account is None else (by_account << DEVICE_BITS, (by_account + 1) << DEVICE_BITS)
+        low, high = _devices_of(by_account)
         # The words `mark > 0` let SQLite use the partial index.
         rows = self._read(
             "SELECT by, peer, lane, n, id FROM numbered WHERE mark > 0 AND mark = ? AND by >= ? AND by < ?"
@@ -288,6 +302,88 @@ class SqliteStore:
 
     def put_device_list(self, row: DeviceList) -> None:
         self._write("REPLACE INTO list VALUES (?, ?, ?)", (row.account, row.version, _encode(row.devices)))
+
+    # --- sealing --------------------------------------------------------------------------------
+
+    def own_keys(self) -> OwnKeys | None:
+        return self._meta("keys", OwnKeys)
+
+    def put_own_keys(self, row: OwnKeys) -> None:
+        self._put_meta("keys", row)
+
+    def peer(self, device: int) -> bytes | None:
+        rows = self._read("SELECT state FROM peer WHERE device = ?", (device,))
+        return rows[0][0] if rows else None
+
+    def put_peer(self, device: int, state: bytes) -> None:
+        self._write("REPLACE INTO peer VALUES (?, ?)", (device, state))
+
+    def drop_peer(self, device: int) -> None:
+        self._write("DELETE FROM peer WHERE device = ?", (device,))
+
+    def peers(self, account: int | None = None) -> list[int]:
+        low, high = _devices_of(account)
+        rows = self._read("SELECT device FROM peer WHERE device >= ? AND device < ? ORDER BY device", (low, high))
+        return [row[0] for row in rows]
+
+    def trusted(self, account: int) -> Trusted | None:
+        rows = self._read("SELECT row FROM trusted WHERE account = ?", (account,))
+        return _trusted(rows[0][0]) if rows else None
+
+    def put_trusted(self, row: Trusted) -> None:
+        self._write("REPLACE INTO trusted VALUES (?, ?)", (row.account, _encode(row)))
+
+    def claims(self) -> dict[int, int]:
+        return dict(self._read("SELECT device, request FROM claim"))  # pyright: ignore[reportArgumentType]
+
+    def put_claim(self, device: int, request: int) -> None:
+        self._write("REPLACE INTO claim VALUES (?, ?)", (device, request))
+
+    def drop_claim(self, device: int) -> None:
+        self._write("DELETE FROM claim WHERE device = ?", (device,))
+
+    def missed(self) -> list[Missed]:
+        return [_missed(row) for row in self._read("SELECT id, by, at, healed FROM missed ORDER BY at, id")]
+
+    def put_missed(self, row: Missed) -> None:
+        self._write("REPLACE INTO missed VALUES (?, ?, ?, ?)", (row.id, row.by, row.at, row.healed))
+
+    def find_missed(self, message_id: str) -> Missed | None:
+        rows = self._read("SELECT id, by, at, healed FROM missed WHERE id = ?", (message_id,))
+        return _missed(rows[0]) if rows else None
+
+    def orphans(self) -> list[str]:
+        return [row[0] for row in self._read("SELECT id FROM orphan ORDER BY id")]
+
+    def put_orphan(self, message_id: str) -> None:
+        self._write("REPLACE INTO orphan VALUES (?)", (message_id,))
+
+    def drop_orphan(self, message_id: str) -> None:
+        self._write("DELETE FROM orphan WHERE id = ?", (message_id,))
+
+    def errand(self, name: str) -> bytes | None:
+        rows = self._read("SELECT state FROM errand WHERE name = ?", (name,))
+        return rows[0][0] if rows else None
+
+    def put_errand(self, name: str, state: bytes) -> None:
+        self._write("REPLACE INTO errand VALUES (?, ?)", (name, state))
+
+    def drop_errand(self, name: str) -> None:
+        self._write("DELETE FROM errand WHERE name = ?", (name,))
+
+    def errands(self, prefix: str) -> list[str]:
+        rows = self._read("SELECT name FROM errand WHERE substr(name, 1, ?) = ? ORDER BY name", (len(prefix), prefix))
+        return [row[0] for row in rows]
+
+
+def _devices_of(account: int | None) -> tuple[int, int]:
+    """Every device number of an account lies here, the second one excluded."""
+    return (0, 1 << 62) if account is None else (account << DEVICE_BITS, (account + 1) << DEVICE_BITS)
+
+
+def _missed(row: tuple[Any, ...]) -> Missed:
+    ident, by, at, healed = row
+    return Missed(ident, by, at, bool(healed))
 
 
 def _contact(row: tuple[Any, ...]) -> Contact:

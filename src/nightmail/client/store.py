@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from nightmail.model.records import Envelope
 from nightmail.model.spans import Spans
 from nightmail.model.words import Lane
 
@@ -65,6 +66,10 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     """Why it was given up: its number is voided. Empty: it is to be sent."""
     sealed: dict[int, tuple[int, ...]] = {}
     """Device list version → the recipient's devices it was sealed for under it."""
+    envelopes: dict[int, Envelope] = {}
+    """Device → what was sealed for it: every retry says the same bytes."""
+    content: bytes = b""
+    """Of a control message, which no message in the store stands for; empty: that of `original`."""
 
     @property
     def reseal(self) -> bool:
@@ -109,6 +114,42 @@ class DeviceList(Struct, frozen=True):
     version: int
     devices: dict[int, int]
     """Device → registration."""
+
+
+class OwnKeys(Struct, frozen=True):
+    """This device's keys, as `e2ee.state` encodes them, and what the server has of them."""
+
+    state: bytes
+    published: int = 0
+    """Id of the signed prekey that the server has confirmed; 0: it has nothing of ours."""
+    tended_at: int = 0
+    """When old keys were last renewed and let go."""
+
+    def __repr__(self) -> str:
+        return "<own keys>"
+
+
+class Trusted(Struct, frozen=True):
+    """The newest device list of an account that was believed, as it was signed."""
+
+    account: int
+    signed: bytes
+    verified: bool = False
+    """The person has compared safety numbers, for this key."""
+    held: bool = False
+    """The key changed after it was verified: nothing is sealed for it until the person accepts it."""
+    left: dict[int, int] = {}
+    """Device → when a list was first seen that no longer names it: what it sent before may still come."""
+
+
+class Missed(Struct, frozen=True):
+    """An entry that could not be opened, by the id of its message."""
+
+    id: str
+    by: int
+    at: int
+    healed: bool = False
+    """It came again, and could be opened."""
 
 
 class Conversation(Struct, frozen=True):
@@ -233,3 +274,60 @@ class Store(Protocol):
     def device_list(self, account: int) -> DeviceList | None: ...
 
     def put_device_list(self, row: DeviceList) -> None: ...
+
+    # --- sealing
+    def own_keys(self) -> OwnKeys | None: ...
+
+    def put_own_keys(self, row: OwnKeys) -> None: ...
+
+    def peer(self, device: int) -> bytes | None:
+        """The sessions with a device, as `e2ee.state` encodes them."""
+        ...
+
+    def put_peer(self, device: int, state: bytes) -> None: ...
+
+    def drop_peer(self, device: int) -> None: ...
+
+    def peers(self, account: int | None = None) -> list[int]:
+        """The devices there are sessions with, of one account or of all."""
+        ...
+
+    def trusted(self, account: int) -> Trusted | None: ...
+
+    def put_trusted(self, row: Trusted) -> None: ...
+
+    def claims(self) -> dict[int, int]:
+        """Device → the number of the request for its keys that is not answered yet."""
+        ...
+
+    def put_claim(self, device: int, request: int) -> None: ...
+
+    def drop_claim(self, device: int) -> None: ...
+
+    def missed(self) -> list[Missed]:
+        """What could not be opened, the oldest first."""
+        ...
+
+    def put_missed(self, row: Missed) -> None: ...
+
+    def find_missed(self, message_id: str) -> Missed | None: ...
+
+    def orphans(self) -> list[str]:
+        """Own messages all of whose devices were removed: a successor may want them."""
+        ...
+
+    def put_orphan(self, message_id: str) -> None: ...
+
+    def drop_orphan(self, message_id: str) -> None: ...
+
+    def errand(self, name: str) -> bytes | None:
+        """Something that is half done and must go on after a restart, in the words of whoever does it."""
+        ...
+
+    def put_errand(self, name: str, state: bytes) -> None: ...
+
+    def drop_errand(self, name: str) -> None: ...
+
+    def errands(self, prefix: str) -> list[str]:
+        """The names that begin so, in order."""
+        ...

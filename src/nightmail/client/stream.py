@@ -13,7 +13,7 @@ from .store import Outgoing
 
 
 class Stream:
-    __slots__ = ("due", "failures", "lane", "noticed", "paused", "round", "rows", "sent", "to")
+    __slots__ = ("due", "failures", "lane", "noticed", "paused", "round", "rows", "sent", "to", "waits")
 
     def __init__(self, to: int, lane: Lane) -> None:
         self.to, self.lane = to, lane
@@ -30,6 +30,8 @@ class Stream:
         """Paused: when to begin again. Otherwise: when to stop waiting for an answer."""
         self.noticed = False
         """The app was told that this waits."""
+        self.waits = False
+        """Paused for a list, for keys or for the person, and not for the network."""
 
     @property
     def floor(self) -> int:
@@ -53,4 +55,4 @@ class Stream:
     def begin(self) -> None:
         """A new round, from the lowest number."""
         self.round += 1
-        self.sent, self.paused, self.due = 0, False, None
+        self.sent, self.paused, self.due, self.waits = 0, False, None, False

@@ -1,8 +1,8 @@
 """The same client for scripts without asyncio: it lives on a thread of its own.
 
     with SyncClient("alice.profile", servers=["ws://127.0.0.1:8080"], handle="alice") as client:
-        client.send("bob", b"hello")
-        print(client.receive(timeout=5).body)
+        client.send("bob", "hello")
+        print(client.receive(timeout=5).text)
 
 Every method hands the work to the asyncio face and waits for it. No rule is written twice.
 """
@@ -17,7 +17,8 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from nightmail.model.words import Kind, Lane
+from nightmail.e2ee.content import Content
+from nightmail.model.words import Lane
 
 from .client import Client
 from .errors import Misused
@@ -65,10 +66,10 @@ class SyncClient:
     # --- what the asyncio face does -------------------------------------------------------------
 
     def send(
-        self, to: str | int, body: bytes, *, kind: Kind = Kind.TEXT, lane: Lane = Lane.NORMAL, life_ms: int = 0
+        self, to: str | int, text: str | Content, *, reply_to: str = "", lane: Lane = Lane.NORMAL, life_ms: int = 0
     ) -> str:
         """Queue a message durably; its id."""
-        return self._run(self._client.send(to, body, kind=kind, lane=lane, life_ms=life_ms)).message_id
+        return self._run(self._client.send(to, text, reply_to=reply_to, lane=lane, life_ms=life_ms)).message_id
 
     def wait(self, message_id: str, state: Tick = Tick.DELIVERED, timeout: float | None = None) -> None:
         """Until a message got that far. Raises MessageFailed, or TimeoutError."""

@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 import apsw
 from msgspec import Struct
 
+from nightmail.e2ee.errors import Refused
 from nightmail.model.words import Kind
 
 from .messages import Message
@@ -38,11 +39,9 @@ class Found(Struct, frozen=True):
 
 def text_of(message: Message) -> str | None:
     """What a person can read in a message; None: it is no text."""
-    if message.kind is not Kind.TEXT:
-        return None
     try:
-        return message.body.decode()
-    except UnicodeDecodeError:
+        return message.content.text if message.kind is Kind.TEXT else None
+    except Refused:
         return None
 
 

@@ -28,6 +28,9 @@ class Label(bytes, Enum):
     PIN = b"nightmail/v1/pin"
     """The salt of a registration lock's PIN, of each account another one."""
 
+    # --- MACs ---
+    PROVISION = b"nightmail/v1/provision"
+
     # --- key derivation (HKDF info) ---
     PQXDH = b"nightmail/v1/pqxdh"
     ROOT = b"nightmail/v1/root"

@@ -3,8 +3,8 @@
     with running_server() as server:
         ada, bob = server.register("ada"), server.register("bob")
         with ada.sync() as sender, bob.sync() as recipient:
-            sender.send("bob", b"hello")
-            assert recipient.receive(timeout=10).body == b"hello"
+            sender.send("bob", "hello")
+            assert recipient.receive(timeout=10).text == "hello"
             server.kill()       # SIGKILL
             server.restart()    # on the same port and the same folder
 

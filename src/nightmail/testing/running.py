@@ -23,7 +23,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from nightmail.client import linking
 from nightmail.server.operator import FILE_NAME
 
 from .device import Device
@@ -225,13 +224,13 @@ def free_port() -> int:
 
 
 async def _join(device: Device) -> None:
-    async with device.client(handle=device.handle):
-        pass
+    async with device.client(handle=device.handle) as client:
+        await client.ready()
 
 
 async def _link(device: Device, other: Device, label: str) -> None:
     async with device.client() as client:
-        linking.finish(other.profile, await client.link(linking.begin(other.profile, device.handle, label)))
+        await client.link_here(other.profile, label)
 
 
 def _apart(work: Any) -> None:

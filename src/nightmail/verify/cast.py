@@ -112,7 +112,7 @@ class Actor:
             mark = self._ledger.next_mark(self.number, person, lane)
             # If it ends meanwhile, what the profile holds at the end tells whether the message was taken.
             with suppress(ClientError):
-                receipt = await client.send(handle, mark.body(padding), lane=lane)
+                receipt = await client.send(handle, mark.text(padding), lane=lane)
                 self._ledger.wrote(receipt.message_id, mark)
         return True
 

@@ -1,6 +1,6 @@
 """What was written, acknowledged and shown; and the verdict.
 
-Knows:   every message by the mark in its body: who wrote it, in which lane, as which of theirs.
+Knows:   every message by the mark in its text: who wrote it, in which lane, as which of theirs.
 Never:   judges by anything but what clients said and what their profiles hold at the end.
 """
 
@@ -32,16 +32,15 @@ class Mark(NamedTuple):
     n: int
     """The how-many-th of this device, person and lane."""
 
-    def body(self, padding: int) -> bytes:
-        text = f"verify {self.run} {self.by} {self.to} {int(self.lane)} {self.n} "
-        return text.encode() + b"." * padding
+    def text(self, padding: int) -> str:
+        return f"verify {self.run} {self.by} {self.to} {int(self.lane)} {self.n} " + "." * padding
 
     @classmethod
-    def parse(cls, body: bytes) -> Mark | None:
-        words = body.split(b" ")
-        if len(words) < 7 or words[0] != b"verify":
+    def parse(cls, text: str) -> Mark | None:
+        words = text.split(" ")
+        if len(words) < 7 or words[0] != "verify":
             return None
-        return cls(words[1].decode(), int(words[2]), int(words[3]), Lane(int(words[4])), int(words[5]))
+        return cls(words[1], int(words[2]), int(words[3]), Lane(int(words[4])), int(words[5]))
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
@@ -113,7 +112,7 @@ class Ledger:
 
     def was_shown(self, device: int, message: Message) -> None:
         self.told[device][message.id] += 1
-        if mark := Mark.parse(message.body):
+        if mark := Mark.parse(message.text):
             self.missing.discard((device, mark))
         self.moved.set()
 
@@ -142,7 +141,7 @@ class _Judge:
         self._ledger, self._histories = ledger, histories
         self._notes: list[str] = []
         self._marks: dict[int, list[tuple[Mark, Message]]] = {
-            device: [(mark, message) for message in history if (mark := Mark.parse(message.body))]
+            device: [(mark, message) for message in history if (mark := Mark.parse(message.text))]
             for device, history in histories.items()
         }
 
@@ -229,6 +228,6 @@ _TICKED = (Tick.DELIVERED, Tick.READ)
 
 
 def _mark(message: Message) -> Mark:
-    mark = Mark.parse(message.body)
+    mark = Mark.parse(message.text)
     assert mark is not None
     return mark

@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from nightmail.client import Client, linking
+from nightmail.client import Client
 from nightmail.client.limits import ClientLimits
 from nightmail.testing import Device, RunningServer
 
@@ -118,11 +118,11 @@ class Run:
             first = Device(handle, folder / f"{len(devices)}", self._url)
             devices.append(first)
             async with self._client(first, handle=handle) as client:
+                await client.ready()
                 for _ in range(self.plan.devices - 1):
                     other = Device(handle, folder / f"{len(devices)}", self._url)
                     devices.append(other)
-                    request = linking.begin(other.profile, handle, "another")
-                    linking.finish(other.profile, await client.link(request))
+                    await client.link_here(other.profile, "another")
         return devices
 
     def _client(self, device: Device, handle: str = "") -> Client:

@@ -93,11 +93,11 @@ def test_two_people_talk_and_see_their_ticks_turn_blue(ada: Device, bob: Device)
         async with window(ada, person=bob.handle) as a, bob.client(limits=QUICK) as b:
             await a.says("Lunch at noon?")
             message = await anext(b.messages())
-            assert message.body == b"Lunch at noon?"
+            assert message.text == "Lunch at noon?"
             await a.until(lambda: [line.tick for line in a.said] == [Tick.DELIVERED])
             await b.read(message.peer)
             await a.until(lambda: [line.tick for line in a.said] == [Tick.READ])
-            await b.send(ada.handle, b"Gladly.")
+            await b.send(ada.handle, "Gladly.")
             await a.until(lambda: a.texts == ["Lunch at noon?", "Gladly."])
             assert [line.own for line in a.said] == [True, False]
             # It is on the screen, so it is read.
@@ -114,7 +114,7 @@ def test_an_unread_conversation_is_counted_until_it_is_opened(ada: Device, bob: 
     async def story() -> None:
         async with window(ada, person=bob.handle) as a, carol.client() as c:
             for n in range(3):
-                await c.send(ada.handle, b"news %d" % n)
+                await c.send(ada.handle, f"news {n}")
             await a.until(lambda: a.app.model.unread == 3)
             assert a.texts == []
             a.app.list.focus()
@@ -130,7 +130,7 @@ def test_nothing_is_read_while_the_terminal_has_lost_the_focus(ada: Device, bob:
         async with window(ada, person=bob.handle) as a, bob.client() as b:
             a.app.post_message(events.AppBlur())
             await a.pilot.pause()
-            await b.send(ada.handle, b"psst")
+            await b.send(ada.handle, "psst")
             await a.until(lambda: a.texts == ["psst"])
             assert a.client.unread() == 1
             a.app.post_message(events.AppFocus())
@@ -197,7 +197,7 @@ def test_a_search_finds_while_one_types_and_opens_the_message(ada: Device, bob: 
             assert marked is not None
             assert marked.id == a.said[0].id
             await a.pilot.press("ctrl+f")
-            await a.client.send(bob.handle, b"while it stands above")
+            await a.client.send(bob.handle, "while it stands above")
             await a.until(lambda: len(a.texts) == 3)
             await a.pilot.press("escape")
             assert not a.app.screen.query("#found")
@@ -226,7 +226,7 @@ def test_older_messages_come_when_one_goes_up(ada: Device, bob: Device) -> None:
     async def story() -> None:
         async with ada.client() as client:
             for n in range(150):
-                await client.send(bob.handle, b"number %d" % n)
+                await client.send(bob.handle, f"number {n}")
         async with window(ada) as a:
             assert a.texts[-1] == "number 149"
             assert len(a.texts) == 100

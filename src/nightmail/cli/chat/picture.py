@@ -28,9 +28,9 @@ SIZE = (96, 26)
 async def _draw(people: dict[str, Device]) -> str:
     async with people["ada"].client() as ada, people["bob"].client() as bob, people["carol"].client() as carol:
         await carol.people.name("ada", "Ada")
-        await (await carol.send("ada", b"The boat leaves at six.")).delivered()
+        await (await carol.send("ada", "The boat leaves at six.")).delivered()
         for words in ("Are you coming, too?", "Tell me by noon."):
-            await (await carol.send("ada", words.encode())).delivered()
+            await (await carol.send("ada", words)).delivered()
         await ada.people.name("carol", "Carol")
         await _talk(ada, bob)
         app = ChatApp(ada, "bob")
@@ -53,7 +53,7 @@ async def _talk(ada: Client, bob: Client) -> None:
         (ada, "bob", "Then lunch is on me. The café by the station, at noon?"),
         (bob, "ada", "Gladly ☕"),
     ):
-        receipt = await author.send(other, words.encode())
+        receipt = await author.send(other, words)
         await receipt.delivered()
         await (bob if author is ada else ada).read(author.identity.account)
         await receipt.read()

@@ -82,7 +82,7 @@ class Talking:
     async def say(self, peer: int, text: str, reply_to: str) -> None:
         """Queue it; durable when this returns."""
         handle = self.client.people.get(peer).handle or self._typed.get(peer, "")
-        await self.client.send(handle or peer, text.encode())
+        await self.client.send(handle or peer, text, reply_to=reply_to)
 
     async def read(self, peer: int) -> bool:
         """Whether something became read by this."""

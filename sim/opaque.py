@@ -1,0 +1,57 @@
+"""A sealer that seals nothing, for tests of everything around it. No client can be given it.
+
+Knows:   nothing. It believes every list, needs no keys, and passes bytes on as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nightmail.client.sealer import Note, Then
+from nightmail.client.store import DeviceList
+from nightmail.model.rows import Entry
+from nightmail.wire.items import Devices
+
+
+class Opaque:
+    """A `Sealer`."""
+
+    def believe(self, item: Devices) -> DeviceList | None:
+        return DeviceList(item.account, item.version, item.devices)
+
+    def is_held(self, account: int) -> bool:
+        return False
+
+    def ready(self, devices: Mapping[int, int], who: object, then: Then, otherwise: Then) -> bool:
+        return True
+
+    @property
+    def is_blind(self) -> bool:
+        return False
+
+    def peek(self, entries: tuple[Entry, ...]) -> None: ...
+
+    def fits(self, body_bytes: int) -> int:
+        return body_bytes
+
+    def seal(self, device: int, registration: int, note: Note) -> bytes:
+        return note.content
+
+    def knows(self, entry: Entry) -> bool:
+        return True
+
+    def open(self, entry: Entry) -> Note:
+        return Note(b"", entry.of or entry.id, entry.ciphertext)
+
+    def renew(self, device: int) -> None: ...
+
+    def connected(self) -> None: ...
+
+    def lost(self) -> None: ...
+
+    def keys_low(self) -> None: ...
+
+    def deadline(self) -> int | None:
+        return None
+
+    def tick(self) -> None: ...

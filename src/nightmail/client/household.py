@@ -1,0 +1,107 @@
+"""Taking a new device into the account, on the primary device: step by step, each safe to repeat.
+
+Knows:   the guests: devices that the person has agreed to, by a code that was carried over from their screen.
+Touches: one errand per guest, so that a crash only delays it.
+Never:   lists a device whose published keys are not those of its code.
+
+    1. wait for the guest's keys, and begin a session with them: they must be the code's
+    2. sign the list that names it
+    3. tell it the account's key, under the secret of its code
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from nightmail.e2ee.identity import Address, Identity
+from nightmail.e2ee.peers import Peer
+from nightmail.e2ee.provision import make_provision
+
+from .controls import Control, control
+from .errors import Misused
+from .events import DeviceLinked
+from .hub import Hub
+from .outbox import Outbox
+from .sealed import Sealed
+
+ERRAND = "guest "
+AGAIN_MS = 1_000
+"""How often a guest's keys are asked for: somebody stands before two screens."""
+
+
+class Guest(Struct, frozen=True, array_like=True):
+    device: int
+    registration: int
+    identity: bytes
+    secret: bytes
+    hand_over: bool = False
+    """The account moves to it."""
+
+    @property
+    def address(self) -> Address:
+        return Address(self.device, self.registration)
+
+    def __repr__(self) -> str:
+        return f"<guest {self.device:x}>"
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_guest = msgspec.msgpack.Decoder(Guest).decode
+
+
+class Household:
+    def __init__(self, hub: Hub, sealed: Sealed, outbox: Outbox) -> None:
+        self._hub, self._sealed, self._outbox = hub, sealed, outbox
+        self._due: int | None = None
+        sealed.roster.on_listed = self.step
+
+    def invite(self, guest: Guest) -> None:
+        if not self._sealed.roster.is_primary:
+            raise Misused("only the primary device of an account can link another")
+        Identity.decode(guest.identity)
+        self._hub.store.put_errand(f"{ERRAND}{guest.device:016x}", _encode(guest))
+        self.step()
+
+    def connected(self) -> None:
+        self.step()
+
+    def lost(self) -> None:
+        self._due = None
+
+    def deadline(self) -> int | None:
+        return self._due
+
+    def tick(self) -> None:
+        if self._due is not None and self._hub.now >= self._due:
+            self._due = None
+            self.step()
+
+    def step(self) -> None:
+        """As far as it goes now."""
+        store = self._hub.store
+        if self._hub.online:
+            for name in store.errands(ERRAND):
+                if (state := store.errand(name)) is not None:
+                    self._step(name, _guest(state))
+
+    def _step(self, name: str, guest: Guest) -> None:
+        sealed, own = self._sealed, self._hub.identity.account
+        identity = Identity.decode(guest.identity)
+        sealed.sessions.guests[guest.device] = Peer.of(guest.address, identity)
+        if not sealed.sessions.ready({guest.device: guest.registration}, self, self.step, self._later):
+            return
+        listed = sealed.trust.of(own)
+        if listed is None or guest.address not in listed.devices:
+            sealed.roster.add(guest.address, identity)
+            return
+        data = make_provision(
+            guest.secret, guest.address, sealed.keyring.keys.account, hand_over=guest.hand_over
+        )  # fmt: skip
+        self._outbox.control(own, control(Control.PROVISION, data), only=guest.device)
+        self._hub.store.drop_errand(name)
+        sealed.sessions.guests.pop(guest.device, None)
+        self._hub.tell(DeviceLinked(guest.device))
+
+    def _later(self) -> None:
+        self._due = self._hub.now + AGAIN_MS

@@ -1,0 +1,154 @@
+"""Which device lists are believed. The server hands them out; only an account's own key can write one.
+
+Knows:   the newest list of each account, its key, and whether the person has compared safety numbers.
+Touches: trusted rows; the sessions of whoever has another key now.
+Never:   seals for a device that its account has not signed for, or forgets a key that was seen.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from nightmail.e2ee.errors import AccountKeyChanged, NotListed, Refused
+from nightmail.e2ee.lists import DeviceList as SignedList
+from nightmail.e2ee.lists import check_list
+from nightmail.model.ids import account_of
+from nightmail.model.limits import DAY_MS
+from nightmail.model.rows import Entry
+from nightmail.wire.items import Devices
+
+from .events import ListRefused, SecurityCodeChanged
+from .hub import Hub
+from .store import DeviceList, Trusted
+
+LEFT_MS = 31 * DAY_MS
+"""What a device sent before it left its account's list may come for so long: the server keeps it for 30 days."""
+SKEW_MS = 60_000
+"""How far the server's clock may be ahead of this device's."""
+
+
+class Trust:
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._lists: dict[int, SignedList] = {}
+        self._refused: dict[int, str] = {}
+        """Account → what was said about its list last: told once."""
+        self.own_key = b""
+        """The key of this account, if this device knows it without a list."""
+
+    def of(self, account: int) -> SignedList | None:
+        """The newest list that was believed."""
+        if (known := self._lists.get(account)) is None and (row := self._hub.store.trusted(account)) is not None:
+            known = self._lists[account] = check_list(row.signed, account)
+        return known
+
+    def row(self, account: int) -> Trusted | None:
+        return self._hub.store.trusted(account)
+
+    def is_held(self, account: int) -> bool:
+        row = self.row(account)
+        return row is not None and row.held
+
+    def knows(self, entry: Entry) -> bool:
+        """Whether the device that wrote this is, or was when it wrote, on a list that was believed."""
+        account = account_of(entry.by)
+        known = self.of(account)
+        if known is None:
+            return False
+        if any(address.device == entry.by for address in known.devices):
+            return True
+        row = self.row(account)
+        left = row.left.get(entry.by) if row else None
+        return left is not None and entry.at <= left + SKEW_MS and self._hub.store.peer(entry.by) is not None
+
+    def believe(self, item: Devices) -> DeviceList | None:
+        """What the server says about an account's devices, if the account says so as well."""
+        account = item.account
+        if not item.version:
+            return DeviceList(account, 0, {})
+        if not item.signed:
+            return None  # they registered a moment ago, and have yet to sign
+        try:
+            self._take(account, item)
+        except Refused as error:
+            self._refuse(account, str(error))
+            return None
+        self._refused.pop(account, None)
+        return DeviceList(account, item.version, item.devices)
+
+    def put(self, signed: SignedList) -> None:
+        """A list that is to be believed from now on, of an account whose key has not changed."""
+        account = signed.account
+        row = self.row(account) or Trusted(account, b"")
+        known = self.of(account)
+        if known is not None and known.signed == signed.signed:
+            return
+        now = self._hub.now
+        left = {device: at for device, at in row.left.items() if now - at < LEFT_MS}
+        for address in known.devices if known else ():
+            if address not in signed.devices:
+                left[address.device] = now
+        self._store(replace(row, signed=signed.signed, left=left), signed)
+
+    def agree(self, account: int, *, verified: bool) -> bool:
+        """The person knows of the key, or has compared it; False: there is none yet."""
+        row = self.row(account)
+        if row is None:
+            return False
+        self._hub.store.put_trusted(replace(row, held=False, verified=row.verified or verified))
+        return True
+
+    def _take(self, account: int, item: Devices) -> None:
+        known = self.of(account)
+        if account == self._hub.identity.account:
+            self._take_own(known, item)
+            return
+        try:
+            signed = check_list(item.signed, account, known)
+        except AccountKeyChanged:
+            signed = check_list(item.signed, account)
+            _check_named(signed, item)
+            self._change(account, signed)
+            return
+        _check_named(signed, item)
+        self.put(signed)
+
+    def _take_own(self, known: SignedList | None, item: Devices) -> None:
+        """Another key for the own account is never believed, whatever the server says."""
+        account = item.account
+        signed = check_list(item.signed, account, known)
+        key = known.key if known else self.own_key
+        if signed.key != key:
+            raise AccountKeyChanged(account)
+        _check_named(signed, item)
+        self.put(signed)
+
+    def _change(self, account: int, signed: SignedList) -> None:
+        """The security code has changed: the former sessions are over, and what waits is sealed anew."""
+        hub, row = self._hub, self.row(account)
+        assert row is not None
+        held = row.verified or row.held
+        self._store(Trusted(account, signed.signed, held=held), signed)
+        for device in hub.store.peers(account):
+            hub.store.drop_peer(device)
+            hub.store.drop_claim(device)
+        hub.tell(SecurityCodeChanged(account, hub.handle(account), row.verified))
+        for rekeyed in hub.rekeyed:
+            rekeyed(account)
+
+    def _store(self, row: Trusted, signed: SignedList) -> None:
+        self._hub.store.put_trusted(row)
+        self._lists[row.account] = signed
+
+    def _refuse(self, account: int, why: str) -> None:
+        if self._refused.get(account) != why:
+            self._refused[account] = why
+            self._hub.tell(ListRefused(account, self._hub.handle(account), why))
+
+
+def _check_named(signed: SignedList, item: Devices) -> None:
+    """The server may leave a device out, but add none."""
+    for device, registration in item.devices.items():
+        address, _ = signed.find(device)
+        if address.registration != registration:
+            raise NotListed(device, signed.version)
