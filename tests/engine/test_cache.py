@@ -10,7 +10,7 @@ from nightmail.engine.loop import LoopLimits
 from nightmail.engine.saver import SaverLimits, take_checkpoint
 from nightmail.model.answers import Accepted, Bundle, Said, Stocked
 from nightmail.model.ids import SERVER, account_id, device_id
-from nightmail.model.records import Acked, AnyBody, Claimed
+from nightmail.model.records import Acked, AnyBody, Claimed, Unlinked
 from nightmail.model.rows import Kept, RowKey, queue_id
 from nightmail.model.words import Lane
 from tests.core.world import published
@@ -229,3 +229,16 @@ def test_keys_start_a_checkpoint_by_their_weight() -> None:
     rig.loop.tick()
     assert (rig.loop.state.keys.changed, len(rig.loop.state.keys)) == ({}, 0)
     assert rig.loop.unsaved == 0
+
+
+def test_keys_that_were_only_looked_at_refuse_nothing() -> None:
+    """There is nothing to save, so no checkpoint would ever lift the refusal."""
+    rig = started(LoopLimits(unsaved_rows=KEYS_WEIGHT - 1, saver=SaverLimits(checkpoint_ms=10**9)))
+    rig.say(SERVER, Unlinked(TABLET))
+    rig.loop.save(at_once=True)
+    rig.say(PHONE, published(PHONE, range(2, 9), range(2, 5)))
+    rig.loop.save(at_once=True)
+    first = said(rig, PHONE, Claimed(PHONE, 1))
+    rig.loop.save(at_once=True)
+    assert said(rig, PHONE, Claimed(PHONE, 1)) == first
+    assert (list(rig.loop.state.keys), rig.loop.state.keys.changed, rig.loop.overloaded) == ([PHONE], {}, False)
