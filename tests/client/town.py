@@ -6,7 +6,7 @@ Knows:   the loop, the desk and the wire; nothing here sleeps, and nothing happe
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 from typing import TypeVar
@@ -21,6 +21,7 @@ from nightmail.client.pairing import ERRAND
 from nightmail.client.sealed import Sealed
 from nightmail.client.sealer import MakeSealer, Sealer
 from nightmail.client.store import Identity, OwnKeys
+from nightmail.e2ee.content import Content, encode_content
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.keys import make_keys
 from nightmail.e2ee.state import encode_keys
@@ -33,7 +34,7 @@ from nightmail.model.forms import Form
 from nightmail.model.ids import SERVER, account_id
 from nightmail.model.records import Acked, AnyBody, Linked, Listed, Record, Registered
 from nightmail.model.rows import Account, Change, Gap
-from nightmail.model.words import Lane, Platform
+from nightmail.model.words import Kind, Lane, Platform
 from nightmail.wire.frames import decode_from_device, decode_hello, encode
 from nightmail.wire.items import (
     VERSION,
@@ -75,6 +76,8 @@ class Town:
         self._line = self.desk.open_line(self._answers.__setitem__)
         self._ref = 0
         self.devices: list[Device] = []
+        self.meddle: Callable[[int, FromServer], FromServer | None] = lambda device, item: item
+        """What the server does to each item that it hands to a device; None: it keeps it back."""
 
     # --- the server's side ----------------------------------------------------------------------
 
@@ -111,6 +114,10 @@ class Town:
         ours = [device.me.device for device in self.devices if device.me.account == account]
         self.say(first.me.device, Listed(account, said.list_version + 1, (*ours, said.device), b""))
         return self._device(Identity(first.me.handle, account, said.device, 8, b"t" * 32), first.limits, sealer)
+
+    def rejoin(self, handle: str, device: int, registration: int) -> Device:
+        """A device that registered by itself."""
+        return self._device(Identity(handle, account_id(handle), device, registration, b"t" * 32), None, None)
 
     def pair(self, first: Device, secret: bytes = b"s" * 16) -> Device:
         """A further device of a sealed account: vouched for by the first, which does the rest by itself."""
@@ -241,7 +248,8 @@ class Session:
     def frames(self) -> list[bytes]:
         self.pump()
         items, self.out = self.out, []
-        return [encode(items)] if items else []
+        told = [said for item in items if (said := self.town.meddle(self.device, item)) is not None]
+        return [encode(told)] if told else []
 
     def close(self) -> None:
         self.town.desk.close_line(self._line)
@@ -296,6 +304,14 @@ class Device:
         message = self.machine.compose(account, body, self.town.now, lane=lane)
         self.look()
         return message
+
+    def says(self, to: Device | str, text: str) -> Message:
+        """As the person types it."""
+        return self.send(to, encode_content(Content(Kind.TEXT, text)))
+
+    def heard(self) -> list[str]:
+        """What the app was told that somebody else wrote."""
+        return [message.text for message in self.told(Message) if not message.own]
 
     def read(self, peer: Device) -> None:
         self.machine.mark_read(peer.me.account, self.town.now)

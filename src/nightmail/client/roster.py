@@ -30,6 +30,8 @@ class Roster:
         self._asked = False
         self._failures = 0
         self._due: int | None = None
+        self._taken = b""
+        """The list that the server said it took."""
         self._guests: dict[Address, Identity] = {}
         """Devices that are to be on the next list."""
         self.on_listed: Callable[[], None] = lambda: None
@@ -72,6 +74,12 @@ class Roster:
         wanted = self._wanted(item)
         known = self._trust.of(item.account)
         if known is not None and known.devices == wanted and item.signed == known.signed:
+            self._failures = 0
+            return
+        if known is not None and known.devices == wanted and known.signed == self._taken:
+            # It said that it took this list, and shows another. Signing in a circle would not help.
+            self._taken = b""
+            self._later()
             return
         # A list that was signed and not confirmed is said again as it was, if it is still the next one.
         if known is not None and known.devices == wanted and known.version == item.version + 1:
@@ -92,10 +100,9 @@ class Roster:
         return {**wanted, keys.address: keys.identity.public, **self._guests}
 
     def _answered(self, signed: SignedList, said: Said) -> None:
-        hub = self._hub
         self._asked = False
         if isinstance(said, Done):
-            self._failures = 0
+            self._taken = signed.signed
             self._trust.put(signed)
             for address in signed.devices:
                 self._guests.pop(address, None)
@@ -105,5 +112,9 @@ class Roster:
         elif isinstance(said, ListConflict):
             self.look()
         elif isinstance(said, Refusal):
-            self._failures += 1
-            self._due = hub.now + delay_ms(self._failures, hub.limits, hub.chance)
+            self._later()
+
+    def _later(self) -> None:
+        hub = self._hub
+        self._failures += 1
+        self._due = hub.now + delay_ms(self._failures, hub.limits, hub.chance)
