@@ -70,7 +70,7 @@ def test_a_shell_gets_its_script(shell: str, hand: Hand) -> None:
 
 def test_a_shell_completes_commands_and_profiles(hand: Hand) -> None:
     ada = hand.registers("ada")
-    asked = {"_NIGHTMAIL_COMPLETE": "bash_complete", "COMP_WORDS": "nightmail li", "COMP_CWORD": "1"}
+    asked = {"_NIGHTMAIL_COMPLETE": "bash_complete", "COMP_WORDS": "nightmail lis", "COMP_CWORD": "1"}
     assert hand.types(**asked).stdout == "plain,listen\n"
     asked |= {"COMP_WORDS": "nightmail send --profile ad", "COMP_CWORD": "3"}
     assert hand.types(**asked).stdout == f"plain,{ada}\n"

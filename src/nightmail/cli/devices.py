@@ -1,4 +1,4 @@
-"""`nightmail devices`: list, link and remove the devices of an account.
+"""`nightmail devices`: list, link, rename and remove the devices of an account.
 
 Knows:   linking is two steps, the device and the list that names it; both may be repeated after a crash.
 Touches: the profile that asks, and the new profile folder.
@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 from rich.table import Table
+from rich.text import Text
 
 from nightmail.client import Client
 from nightmail.client.errors import Misused
@@ -29,13 +30,13 @@ from .profiles import (
     servers_of,
     short_name,
 )
-from .saying import as_json_option, command_line, console, say_json
+from .saying import as_json_option, command_line, console, plain, say_json
 from .unlocking import keeping_options, secret_for, secret_to_keep
 
 
-@click.group("devices", short_help="List, link and remove the devices of an account.")
+@click.group("devices", short_help="List, link, rename and remove the devices of an account.")
 def command() -> None:
-    """List, link and remove the devices of an account."""
+    """List, link, rename and remove the devices of an account."""
 
 
 @command.command("list")
@@ -54,7 +55,9 @@ def list_(profile: str | None, servers: tuple[str, ...], ca_file: str | None, as
         table.add_column(column)
     for each in seen["devices"]:
         mark = " (this one)" if each["device"] == own else ""
-        table.add_row(each["device"] + mark, each["label"], each["platform"], "yes" if each["listed"] else "no")
+        # A label is whatever another device chose: never markup.
+        cells = (each["device"] + mark, each["label"], each["platform"], "yes" if each["listed"] else "no")
+        table.add_row(*(Text(plain(cell)) for cell in cells))
     console().print(table)
 
 
@@ -70,8 +73,8 @@ def link(
 ) -> None:
     """Make a further device of the account, and its profile in the folder NEW_PROFILE.
 
-    NEW_PROFILE is a path, or a name for a folder beside the other profiles. For another machine: make it here,
-    then move the folder there, and never keep a copy: one profile is one device.
+    NEW_PROFILE is a path, or a name for a folder beside the other profiles: a further device on this machine. On
+    another machine: nightmail link.
     """
     path, new_path = chosen(profile), named(new_profile)
     found = servers_of(path, servers)
@@ -86,6 +89,24 @@ def link(
     page.print(f"Next: {command_line('listen', '--profile', short_name(new_path))}", style="dim", markup=False)
 
 
+@command.command("rename")
+@click.argument("device", metavar="DEVICE")
+@click.argument("label")
+@profile_option
+@server_options
+@as_json_option
+def rename(
+    device: str, label: str, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool
+) -> None:
+    """Call the device with the id DEVICE by LABEL in the list of devices."""
+    number, path = _number(device), chosen(profile)
+    asyncio.run(_rename(client_of(path, servers_of(path, servers), ca_file=ca_file), number, label))
+    if as_json:
+        say_json({"device": f"{number:x}", "label": label})
+    else:
+        console().print(f"Device {number:x} is called {plain(label)}.", markup=False)
+
+
 @command.command("remove")
 @click.argument("device", metavar="DEVICE")
 @profile_option
@@ -95,16 +116,19 @@ def remove(
     device: str, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool
 ) -> None:  # fmt: skip
     """Remove the device with the id DEVICE: it is cut off at once, and nothing more is sealed for it."""
-    try:
-        number = int(device, 16)
-    except ValueError:
-        raise click.UsageError("A device's id is hex: see `nightmail devices list`.") from None
-    path = chosen(profile)
+    number, path = _number(device), chosen(profile)
     asyncio.run(_remove(client_of(path, servers_of(path, servers), ca_file=ca_file), number))
     if as_json:
         say_json({"removed": f"{number:x}"})
     else:
         console().print(f"Device {number:x} is removed.", markup=False)
+
+
+def _number(device: str) -> int:
+    try:
+        return int(device, 16)
+    except ValueError:
+        raise click.UsageError("A device's id is hex: see `nightmail devices list`.") from None
 
 
 async def _list(client: Client) -> tuple[dict[str, Any], str]:
@@ -119,6 +143,11 @@ async def _link(client: Client, new_path: Path, label: str, secret: Secret | Non
             return await client.link_here(new_path, label, secret), handle
         except Misused as error:
             raise Failure(Exit.USAGE, sentence(error), "Name another folder for the new device.") from None
+
+
+async def _rename(client: Client, device: int, label: str) -> None:
+    async with client:
+        await client.http.relabel(device, label)
 
 
 async def _remove(client: Client, device: int) -> None:

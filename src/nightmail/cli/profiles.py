@@ -11,8 +11,10 @@ Never:   opens a profile; the client does, and holds it.
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Sequence
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 from urllib.parse import unquote
 
@@ -21,6 +23,9 @@ from click.shell_completion import CompletionItem
 
 from nightmail.client import Client
 from nightmail.client.errors import Misused
+from nightmail.client.http import Http
+from nightmail.client.limits import ClientLimits
+from nightmail.client.route import Route
 
 from .failing import Exit, Failure
 from .unlocking import passphrase_option, secret_for
@@ -110,6 +115,12 @@ def client_of(path: Path, servers: Sequence[str], **options: Any) -> Client:
         raise click.UsageError(f"{error}") from None
     except OSError as error:
         raise click.UsageError(f"{options.get('ca_file')} cannot be used: {error.strerror or error}") from None
+
+
+def stranger(servers: Sequence[str], ca_file: str | None) -> Http:
+    """For questions that anybody may ask."""
+    tls = ssl.create_default_context(cafile=ca_file) if ca_file else None
+    return Http([address.http for address in Route(servers, ClientLimits(), SystemRandom()).addresses], tls=tls)
 
 
 # --- options ----------------------------------------------------------------------------------

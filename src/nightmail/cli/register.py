@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import ssl
 from pathlib import Path
-from random import SystemRandom
 from typing import Any, NamedTuple
 
 import click
 
 from nightmail.client import Client
 from nightmail.client.errors import Misused, Refused
-from nightmail.client.http import Http
-from nightmail.client.limits import ClientLimits
-from nightmail.client.route import Route
 from nightmail.client.store import Identity
 from nightmail.model.handles import spelled
 
 from .failing import Exit, Failure, sentence
 from .pins import ask_pin, given_pin, pin_file_option
-from .profiles import STORE_FILE, client_of, folder_for, named, remember_servers, server_options, servers_of, short_name
+from .profiles import (
+    STORE_FILE,
+    client_of,
+    folder_for,
+    named,
+    remember_servers,
+    server_options,
+    servers_of,
+    short_name,
+    stranger,
+)
 from .saying import as_json_option, command_line, console, say_json
 from .unlocking import can_ask, keeping_options, passphrase_option, secret_for, secret_to_keep
 
@@ -101,10 +106,7 @@ async def _register(client: Client) -> Identity:
 
 
 async def _verify(servers: list[str], options: dict[str, Any]) -> None:
-    ca_file = options["ca_file"]
-    tls = ssl.create_default_context(cafile=ca_file) if ca_file else None
-    addresses = [address.http for address in Route(servers, ClientLimits(), SystemRandom()).addresses]
-    await Http(addresses, tls=tls).verify(options["handle"])
+    await stranger(servers, options["ca_file"]).verify(options["handle"])
 
 
 def _ask_code(handle: str) -> str:

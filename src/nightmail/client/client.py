@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequ
 from pathlib import Path
 from random import SystemRandom
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from msgspec.structs import replace
@@ -53,6 +53,13 @@ from .store import Conversation, Identity, Mark, Store
 from .words import Found, spans_of, terms_of, text_of
 
 E = TypeVar("E")
+
+
+class Trust(NamedTuple):
+    verified: bool
+    """Safety numbers were compared, and were alike."""
+    held: bool
+    """The key changed since: nothing is sealed for it until the person accepts it."""
 
 
 class Client:
@@ -271,9 +278,13 @@ class Client:
         """The person agrees to a key that changed: what waits is sealed for it. Raises Misused."""
         await self._agree(peer, verified=False)
 
-    def is_verified(self, peer: str | int) -> bool:
+    def trust(self, peer: str | int) -> Trust:
+        """What the person has said about a peer's key."""
         row = self._store.trusted(self._account(peer))
-        return row is not None and row.verified
+        return Trust(row is not None and row.verified, row is not None and row.held)
+
+    def is_verified(self, peer: str | int) -> bool:
+        return self.trust(peer).verified
 
     async def _agree(self, peer: str | int, *, verified: bool) -> None:
         driver = self._open_driver()

@@ -98,10 +98,13 @@ class Household:
         data = make_provision(
             guest.secret, guest.address, sealed.keyring.keys.account, hand_over=guest.hand_over
         )  # fmt: skip
-        self._outbox.control(own, control(Control.PROVISION, data), only=guest.device)
+        self._outbox.control(
+            own, control(Control.PROVISION, data), only=guest.device,
+            # Only then may whoever waits for it leave: the guest believes nothing before it is told.
+            then=lambda: self._hub.tell(DeviceLinked(guest.device)),
+        )  # fmt: skip
         self._hub.store.drop_errand(name)
         sealed.sessions.guests.pop(guest.device, None)
-        self._hub.tell(DeviceLinked(guest.device))
 
     def _later(self) -> None:
         self._due = self._hub.now + AGAIN_MS

@@ -8,6 +8,7 @@ Never:   sends what the store has not committed (the machine sees to that), or d
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -47,6 +48,7 @@ class Outbox:
         hub.rekeyed.append(self._rekeyed)
         hub.agreed.append(self._agreed)
         self._streams: dict[tuple[int, Lane], Stream] = {}
+        self._when_sent: dict[str, Callable[[], None]] = {}
         for row in hub.store.outgoing():
             stream = self._stream(row.to, row.lane)
             stream.put(row)
@@ -69,9 +71,14 @@ class Outbox:
         """The same message once more, for one device: an ordinary send under an id and number of its own."""
         self._number(message.peer, Lane.HIGH, new_id(self._hub), message.id, message.body, device)
 
-    def control(self, to: int, content: bytes, only: int = 0) -> None:
-        """A word from device to device, for all of an account or for one. Nobody sees it, no tick follows it."""
+    def control(self, to: int, content: bytes, only: int = 0, then: Callable[[], None] | None = None) -> None:
+        """A word from device to device, for all of an account or for one. Nobody sees it, no tick follows it.
+
+        `then` is called when the server has it; not if that is after a restart.
+        """
         ident = new_id(self._hub)
+        if then:
+            self._when_sent[ident] = then
         # For one device alone it is, to the server, a re-seal of something that was never sent.
         original = new_id(self._hub) if only else ident
         self._number(to, Lane.HIGH, ident, original, content, only, is_control=True)
@@ -279,6 +286,8 @@ class Outbox:
         if said.id != row.id or said.tag not in (b"", row.tag):
             raise Misbehaved("an answer to something else")
         self._drop(stream, row)
+        if then := self._when_sent.pop(row.id, None):
+            then()
         if said.tag:
             self._ticks.sent(row, said)
         elif row.void == "given_up":

@@ -13,11 +13,14 @@ from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
 
 from nightmail.cli.chat.app import ChatApp
-from nightmail.cli.chat.lines import Said
+from nightmail.cli.chat.lines import Notice, Said
+from nightmail.cli.chat.screens import Safety
 from nightmail.cli.chat.widgets import Composer
 from nightmail.client import Client
+from nightmail.client.events import SecurityCodeChanged
 from nightmail.client.limits import ClientLimits
 from nightmail.client.messages import Tick
+from nightmail.model.ids import account_id
 from nightmail.testing.device import Device
 from tests.cli.hand import NOBODY, Hand
 
@@ -244,5 +247,56 @@ def test_names_and_handles_of_others_are_not_markup(ada: Device, bob: Device) ->
             await a.says("[bold]hello[/bold]")
             await a.until(lambda: "[red]Bob[/red]" in a.words("#head"))
             assert "hello" not in a.app.title
+
+    played(story)
+
+
+def test_a_message_is_answered_and_the_answer_shows_what_it_answers(ada: Device, bob: Device) -> None:
+    async def story() -> None:
+        async with window(ada, person=bob.handle) as a, bob.client(limits=QUICK) as b:
+            await b.send(ada.handle, "Lunch or dinner?")
+            await b.send(ada.handle, "And where?")
+            await a.until(lambda: len(a.texts) == 2)
+            a.app.messages.focus()
+            await a.pilot.press("home", "r")
+            assert "Lunch or dinner?" in a.words("#reply")
+            await a.says("Dinner")
+            assert not a.app.reply.display
+            answer = await anext(b.messages())
+            assert (answer.text, answer.reply_to) == ("Dinner", a.said[0].id)
+            assert [line.quote for line in a.said] == ["", "", "Lunch or dinner?"]
+            a.app.messages.focus()
+            await a.pilot.press("end", "r", "escape")
+            assert not a.app.reply.display
+
+    played(story)
+
+
+def test_the_safety_number_is_compared_and_said_to_be_alike(ada: Device, bob: Device) -> None:
+    async def story() -> None:
+        async with window(ada, person=bob.handle) as a, bob.client(limits=QUICK) as b:
+            await a.pilot.press("ctrl+s")  # nobody's key is known yet: that is said, and nothing opens
+            assert not isinstance(a.app.screen, Safety)
+            await a.says("hello")
+            message = await anext(b.messages())
+            await a.pilot.press("ctrl+s")
+            await a.until(lambda: isinstance(a.app.screen, Safety))
+            number = str(a.app.screen.query_one("#number", Static).render())
+            assert "".join(number.split()) == b.safety_number(message.peer)
+            await a.pilot.press("v")
+            await a.until(lambda: "verified" in a.words("#head"))
+            assert a.client.trust(bob.handle).verified
+
+    played(story)
+
+
+def test_a_changed_security_code_stands_in_the_conversation(ada: Device, bob: Device) -> None:
+    async def story() -> None:
+        async with window(ada, person=bob.handle) as a:
+            await a.says("before")
+            a.app._happened(SecurityCodeChanged(account_id(bob.handle), bob.handle, True))
+            await a.until(lambda: any(isinstance(line, Notice) for line in a.app.lines))
+            (notice,) = [line for line in a.app.lines if isinstance(line, Notice)]
+            assert (notice.grave, bob.handle in notice.text, "waits" in notice.text) == (True, True, True)
 
     played(story)

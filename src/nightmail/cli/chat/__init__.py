@@ -31,7 +31,8 @@ def command(person: str | None, profile: str | None, servers: tuple[str, ...], c
     \b
       Enter          send                     Ctrl+N   new conversation
       Ctrl+J         a new line               Ctrl+F   search
-      Tab            list, messages, text     Esc      back
+      Tab            list, messages, text     Ctrl+S   safety number
+      Enter, R       (on a message) reply     Esc      back
       Ctrl+Q         leave
 
     Works offline: what is written waits in the outbox. What is shown while the terminal has the focus is read.

@@ -25,7 +25,7 @@ from nightmail.client.events import Event
 
 from .lines import Line, Said, lines_of
 from .model import Link, Model, Status
-from .screens import AskWhom, Search
+from .screens import AskWhom, Safety, Search
 from .style import CSS as STYLE
 from .talking import Talking
 from .widgets import Composer, Messages, Talks
@@ -45,6 +45,7 @@ class ChatApp(App[None]):
         Binding("ctrl+q", "quit", "Leave"),
         Binding("ctrl+n", "meet", "New", priority=True),
         Binding("ctrl+f", "search", "Search", priority=True),
+        Binding("ctrl+s", "safety", "Safety number", priority=True),
         Binding("escape", "step_back", "Back"),
     ]
 
@@ -137,7 +138,12 @@ class ChatApp(App[None]):
         talk = self.model.talk()
         words = ""
         if talk is not None:
-            words = plain(talk.name) + ("  ✔ verified" if talk.verified else "") + ("  blocked" if talk.blocked else "")
+            marks = (
+                ("  ✔ verified", talk.verified),
+                ("  ⚠ number changed: Ctrl+S", talk.held),
+                ("  blocked", talk.blocked),
+            )
+            words = plain(talk.name) + "".join(mark for mark, is_so in marks if is_so)
         self.head.update(_text(words))
 
     def _draw_lines(self, *, to_end: bool = False) -> None:
@@ -151,7 +157,7 @@ class ChatApp(App[None]):
 
     def _draw_status(self) -> None:
         status = self.model.status
-        keys = "" if self._is_narrow else "   ^N new  ^F search  ^Q leave"
+        keys = "" if self._is_narrow else "   ^N new  ^F search  ^S safety  ^Q leave"
         self.bar.update(_text(f"{_DOTS[status.link]} {status.words}{keys}"))
         self.bar.set_classes(status.link.value)
 
@@ -236,6 +242,26 @@ class ChatApp(App[None]):
         self.push_screen(
             Search(self.talking.search, self.talking.name), lambda found: self._turn_to(*found) if found else None
         )
+
+    def action_safety(self) -> None:
+        peer = self.model.open
+        if peer is None:
+            return
+        try:
+            number, trust = self.talking.safety(peer)
+        except ClientError as error:
+            self._complain(error)
+            return
+        screen = Safety(self.talking.name(peer), number, verified=trust.verified, held=trust.held)
+
+        async def agree(wish: str | None) -> None:
+            try:
+                await self.talking.agree(peer, wish or "")
+            except ClientError as error:
+                self._complain(error)
+            self._draw_soon()
+
+        self.push_screen(screen, agree)
 
     def action_step_back(self) -> None:
         if self.model.replying_to:

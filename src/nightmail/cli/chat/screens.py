@@ -1,4 +1,4 @@
-"""What opens above the conversation: whom to write to, what to find.
+"""What opens above the conversation: whom to write to, what to find, whether nobody stands between.
 
 Knows:   how to ask one thing, and gives the answer back.
 """
@@ -12,12 +12,13 @@ from rich.console import Group
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical
+from textual.containers import Center, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from nightmail.cli.saying import clock, plain
+from nightmail.cli.squares import grouped, squares
 from nightmail.client.words import Found, text_of
 
 
@@ -76,3 +77,32 @@ class Search(ModalScreen[tuple[int, str] | None]):
         for start, end in found.spans:
             said.stylize("bold reverse", start, end)
         return Group(head, said)
+
+
+class Safety(ModalScreen[str]):
+    """The number that two people compare; gives "verify", "accept" or nothing."""
+
+    BINDINGS: ClassVar = [
+        Binding("escape", "dismiss('')", "Back"),
+        Binding("v", "dismiss('verify')", "They are alike"),
+        Binding("a", "dismiss('accept')", "Accept"),
+    ]
+
+    def __init__(self, name: str, number: str, *, verified: bool, held: bool) -> None:
+        super().__init__()
+        self._title, self._number, self._verified, self._held = name, number, verified, held
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(classes="box safety"):
+            yield Static(Text(f"Safety number with {self._title}"), classes="title")
+            yield Static(Text(grouped(self._number), justify="center"), id="number")
+            with Center():
+                yield Static(squares(self._number), id="squares")
+            yield Static(Text(self._advice(), justify="center"), id="advice")
+
+    def _advice(self) -> str:
+        if self._verified:
+            return "Verified. If it ever changes, you will be asked.  Esc back"
+        if self._held:
+            return "It changed since you verified it. What you write waits.  A accept it   V compared again, alike"
+        return "Do they see the same?  V yes, they are alike   Esc back"

@@ -28,7 +28,9 @@ ModalScreen { align: center middle; background: $background 60%; }
 .box.small { height: auto; max-width: 60; }
 .title { text-style: bold; padding: 0 0 1 0; }
 #found { height: 1fr; border: none; background: $surface; }
-#number { text-align: center; padding: 1 0; }
+#number { padding: 0 0 1 0; text-style: bold; text-align: center; }
 #squares { width: auto; }
-.middle { align-horizontal: center; height: auto; }
+#advice { padding: 1 0 0 0; color: $text-muted; text-align: center; }
+.safety { height: auto; max-height: 90%; max-width: 64; }
+.safety Center { height: auto; }
 """

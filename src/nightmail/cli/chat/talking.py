@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from nightmail.cli.people import Names, whom
 from nightmail.client import Client
-from nightmail.client.events import Event, Unreadable
+from nightmail.client.client import Trust
+from nightmail.client.events import Event, KeysRefused, ListRefused, SecurityCodeChanged, Unreadable
 from nightmail.client.words import Found, text_of
+from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id, account_of
 
 from .lines import Notice, Told
@@ -45,14 +47,15 @@ class Talking:
             said = text_of(newest[0])
             preview = ("you: " if newest[0].own else "") + (said if said is not None else NO_TEXT)
             at = newest[0].at or (1 << 62)
+        trust = self.client.trust(peer)
         return Talk(
-            peer, self.name(peer), at, preview, self.client.unread(peer),
-            blocked=self.client.people.get(peer).blocked,
+            peer, self.name(peer), at, preview, self.client.unread(peer), trust.verified, trust.held,
+            self.client.people.get(peer).blocked,
         )  # fmt: skip
 
     def told(self, peer: int, limit: int) -> list[Told]:
         return [
-            Told(message, text if (text := text_of(message)) is not None else NO_TEXT)
+            Told(message, text if (text := text_of(message)) is not None else NO_TEXT, message.reply_to)
             for message in self.client.history(peer, limit)
         ]
 
@@ -76,6 +79,7 @@ class Talking:
         found = whom(self.client, word)
         if isinstance(found, int):
             return found
+        found = spelled(found)
         self._typed[account := account_id(found)] = found
         return account
 
@@ -88,11 +92,29 @@ class Talking:
         """Whether something became read by this."""
         return bool(self.client.unread(peer)) and bool(await self.client.read(peer))
 
+    def safety(self, peer: int) -> tuple[str, Trust]:
+        """The number to compare, and what came of it so far. Raises Misused if a key is not known yet."""
+        return self.client.safety_number(peer), self.client.trust(peer)
+
+    async def agree(self, peer: int, wish: str) -> None:
+        """`wish` is "verify" or "accept"; anything else changes nothing."""
+        if wish == "verify":
+            await self.client.verify(peer)
+        elif wish == "accept":
+            await self.client.accept(peer)
+
     # --- what happened --------------------------------------------------------------------------
 
     def notice(self, event: Event, at: int) -> tuple[int, Notice] | None:
         """What belongs into a conversation although nobody wrote it: whose, and the words."""
         match event:
+            case SecurityCodeChanged():
+                words = f"The security code with {self.name(event.account)} has changed."
+                words += " What you write waits: Ctrl+S." if event.verified else ""
+                return event.account, Notice(at, words, grave=True)
+            case ListRefused() | KeysRefused():
+                words = "What the server says about their devices is not what they signed. Nothing is sent meanwhile."
+                return event.account, Notice(at, words, grave=True)
             case Unreadable():
                 words = "Something came that this device cannot open; it was asked for again."
                 return account_of(event.by), Notice(at, words)

@@ -1,0 +1,40 @@
+"""Safety numbers, from the command line."""
+
+from __future__ import annotations
+
+from tests.cli.hand import Hand, one_sentence
+
+
+def a_talk(hand: Hand) -> tuple[str, str]:
+    ada, bob = hand.registers("ada"), hand.registers("bob")
+    hand.gets("send", "-p", ada, bob, "Hello")
+    hand.gets("listen", "-p", bob, "--until-empty")
+    return ada, bob
+
+
+def test_both_see_the_same_number_and_what_one_says_about_it_stays_here(hand: Hand) -> None:
+    ada, bob = a_talk(hand)
+    (ours,), (theirs,) = hand.gets("verify-contact", bob, "-p", ada), hand.gets("verify-contact", ada, "-p", bob)
+    assert ours["safety_number"] == theirs["safety_number"]
+    assert (len(ours["safety_number"]), ours["safety_number"].isdigit()) == (60, True)
+    assert (ours["verified"], ours["held"]) == (False, False)
+    (said,) = hand.gets("verify-contact", bob, "-p", ada, "--verified")
+    assert said["verified"]
+    assert hand.gets("verify-contact", bob, "-p", ada)[0]["verified"]
+    assert not hand.gets("verify-contact", ada, "-p", bob)[0]["verified"]
+
+
+def test_a_person_sees_twelve_groups_of_five_and_squares(hand: Hand) -> None:
+    ada, bob = a_talk(hand)
+    (known,) = hand.gets("verify-contact", bob, "-p", ada)
+    shown = hand.types("verify-contact", bob, "-p", ada).stdout
+    groups = [word for word in shown.split() if len(word) == 5 and word.isdigit()]
+    assert "".join(groups) == known["safety_number"]
+    assert "█" in shown
+    assert "Not verified" in shown
+
+
+def test_without_a_key_it_says_what_to_do(hand: Hand) -> None:
+    ada = hand.registers("ada")
+    nothing = hand.types("verify-contact", "nobody", "-p", ada)
+    assert (nothing.exit_code, "write to them first" in one_sentence(nothing)) == (2, True)
