@@ -110,7 +110,8 @@ def _show(request: LinkRequest, as_json: bool) -> None:
         return
     page = console()
     page.print("On the account's primary device:", style="bold")
-    page.print(Padding(f"nightmail link '{request.code}'", (1, 2)), markup=False)
+    # Never cut or broken: it is there to be copied whole, however narrow the terminal is.
+    page.print(f"\n  nightmail link '{request.code}'\n", markup=False, soft_wrap=True)
     page.print(Padding(squares(request.code), (0, 2)))
     page.print(f"Its fingerprint there must be {fingerprint(request)}. Waiting …", markup=False)
 
