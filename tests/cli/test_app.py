@@ -51,6 +51,11 @@ def test_every_exit_code_stands_in_the_documentation() -> None:
     assert {int(code) for code in Exit} <= table
 
 
+def test_every_event_that_scripts_may_see_stands_in_the_documentation() -> None:
+    told = set(re.findall(r'"type": "(\w+)"', (ROOT / "src/nightmail/cli/saying.py").read_text()))
+    assert told - set(re.findall(r"`(\w+)`", DOCS)) == set()
+
+
 def test_a_command_that_does_not_exist_is_a_mistake_of_usage(hand: Hand) -> None:
     result = hand.types("snd")
     assert result.exit_code == 2

@@ -28,6 +28,7 @@ from nightmail.client.protection import Secret
 from nightmail.client.sqlite_store import NAME
 from nightmail.client.store import Cursors
 from nightmail.model.ids import MessageId, account_id, device_id
+from tests.client.harbour import harbour
 
 MARKER = b"a sentence that must be nowhere"
 HORSE = Passphrase("correct horse")
@@ -248,3 +249,17 @@ def test_a_client_says_what_it_lacks_before_it_asks_any_server(tmp_path: Path) -
     Profile(tmp_path, HORSE).close()
     with pytest.raises(WrongSecret):
         asyncio.run(meet())
+
+
+def test_a_client_changes_its_passphrase_while_it_runs(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with harbour() as place:
+            profile = place.profile(tmp_path, "alice")
+            async with Client(profile, [place.address]) as alice:
+                await alice.keep_by(HORSE)
+            with pytest.raises(ProfileLocked):
+                Profile(profile)
+            async with Client(profile, [place.address], secret=HORSE) as alice:
+                assert alice.identity.handle == "alice"
+
+    asyncio.run(story())

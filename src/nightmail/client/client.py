@@ -148,6 +148,12 @@ class Client:
     def online(self) -> bool:
         return self._driver is not None and self._driver.online
 
+    async def keep_by(self, secret: Secret) -> None:
+        """From now on this keeps the profile's key; for a new passphrase, too. The database is not written anew."""
+        self._open_driver()
+        assert self._profile is not None
+        await asyncio.to_thread(self._profile.keep_by, secret)
+
     @property
     def http(self) -> Http:
         """Accounts, devices, wishes and traces, asked as this device."""
