@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from nightmail.client.events import DeviceLinked, Provisioned, Reachable, SecurityCodeChanged, Unreadable
+from nightmail.client.events import DeviceLinked, MessageFailed, Provisioned, Reachable, SecurityCodeChanged, Unreadable
 from nightmail.client.messages import Message
 from nightmail.client.store import Missed
 from nightmail.model.answers import Joined
@@ -350,6 +350,51 @@ def test_somebody_with_another_key_is_still_heard() -> None:
     new.says(alice, "it is me, with a new phone")
     town.settle()
     assert alice.heard() == ["it is me, with a new phone"]
+
+
+# --- successors -----------------------------------------------------------------------------------
+
+
+def test_what_a_removed_device_never_got_is_sealed_again_for_its_successor() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    alice.says(bob, "one")
+    town.settle()
+    bob.cut()
+    message = alice.says(bob, "two")
+    town.settle()
+    new = reset(town, bob)
+    new.connect()
+    town.settle()
+    town.wait(2_000)
+    town.settle()
+    assert (new.heard(), alice.state(message)) == (["two"], "delivered")
+    assert alice.told(MessageFailed) == []
+
+
+def test_if_nobody_comes_in_its_place_the_message_has_failed_also_after_a_crash() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    alice.says(bob, "one")
+    town.settle()
+    laptop = town.pair(bob)
+    laptop.connect()
+    town.settle()
+    for device in (bob, laptop):
+        device.cut()
+    message = alice.says(bob, "two")
+    town.settle()
+    alice.cut()
+    town.say(SERVER, Unlinked(bob.me.device))
+    town.say(SERVER, Unlinked(laptop.me.device))
+    town.meddle = lambda device, item: None if isinstance(item, Devices) else item
+    alice.connect()
+    town.settle()
+    assert (alice.state(message), alice.store.orphans()) == ("sent", [message.id])
+    alice.crash()
+    town.meddle = lambda device, item: item
+    alice.connect()
+    town.settle()
+    assert (alice.state(message), alice.store.orphans()) == ("failed", [])
+    assert [failed.reason for failed in alice.told(MessageFailed)] == ["device_removed"]
 
 
 # --- lanes --------------------------------------------------------------------------------------

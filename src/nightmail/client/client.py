@@ -40,10 +40,11 @@ from .handles import Receipt
 from .household import Guest
 from .http import Http, bearer
 from .limits import ClientLimits
-from .linking import LinkRequest, begin, choose_identity, finish
+from .linking import LinkRequest, become, begin, choose_identity, finish, token_digest
 from .listeners import Listeners
 from .machine import Machine
 from .messages import Message, Position, Tick, answers_last
+from .pairing import ERRAND as PAIRING
 from .people import People, handle_in
 from .pin import pin_token
 from .profile import Profile
@@ -267,6 +268,10 @@ class Client:
             machine.forget_own_devices()
             machine.sign_again(driver.clock())
 
+    async def rename(self, device: int, label: str) -> None:
+        """What a device of this account is called."""
+        await self.http.relabel(device, label)
+
     def safety_number(self, peer: str | int) -> str:
         """60 digits that both see alike if nobody stands between. Raises Misused if a key is not known yet."""
         ours, theirs = self.identity.account, self._account(peer)
@@ -395,6 +400,8 @@ class Client:
             store.commit()
         if self._handle and identity.handle != self._handle:
             raise Misused(f"the profile {self._path} belongs to {identity.handle!r}, not to {self._handle!r}")
+        if not identity.device and store.errand(PAIRING) is not None:
+            return become(store, await self._find_number(identity))
         if not identity.device:
             if not self._handle:
                 raise Misused(f"the profile {self._path} was never finished: register its handle, or link it")
@@ -406,6 +413,15 @@ class Client:
             store.put_identity(identity)
             store.commit()
         return identity
+
+    async def _find_number(self, identity: Identity) -> int:
+        """Until the primary device has vouched for this one: the number it was given."""
+        http, digest = self._http(""), token_digest(identity)
+        while True:
+            joined = await http.find_device(identity.handle, identity.registration, digest)
+            if joined is not None:
+                return int(joined.device, 16)
+            await asyncio.sleep(self.limits.find_ms / 1_000)
 
     def _http(self, authorization: str) -> Http:
         addresses = [address.http for address in self._route.addresses]

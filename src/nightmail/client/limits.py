@@ -53,6 +53,8 @@ class ClientLimits(Struct, frozen=True):
     """The largest frame that is read: a batch of the largest entries, and then some."""
     events: int = 10_000
     """Events that one slow listener may leave unread; then it is told that it lags."""
+    find_ms: int = 1_000
+    """How often a new device asks whether it was vouched for: somebody stands before two screens."""
     http_ms: int = 15_000
     """A question over HTTP that takes longer has failed."""
     http_bytes: int = 4 * 1024 * 1024

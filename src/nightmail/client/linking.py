@@ -2,7 +2,7 @@
 
     new device       request = begin("laptop.profile", "alice")      → request.code, on its screen
     primary device   device = await client.link(code)
-    new device       finish("laptop.profile", device); then a client on that profile, which is told whose it is
+    new device       a client on that profile: it waits until it was vouched for, and is told whose it is
 
 The token never leaves the new device; the code holds its digest. The code also holds a secret that the server must
 never see: it is carried from screen to screen, by a person.
@@ -34,7 +34,7 @@ from .errors import Misused
 from .pairing import ERRAND
 from .profile import Profile
 from .protection import Secret
-from .store import Identity, OwnKeys
+from .store import Identity, OwnKeys, Store
 
 TOKEN_BYTES = 32
 REGISTRATION_BITS = 31
@@ -66,7 +66,8 @@ class LinkRequest(Struct, frozen=True, array_like=True):
         if not text.startswith(PREFIX):
             raise Misused(f"that is not the code of a device: it would begin with {PREFIX!r}")
         try:
-            raw = base64.b64decode(text.removeprefix(PREFIX) + "==", altchars=b"-_", validate=True)
+            packed = text.removeprefix(PREFIX)
+            raw = base64.b64decode(packed + "=" * (-len(packed) % 4), altchars=b"-_", validate=True)
             request = msgspec.msgpack.decode(raw, type=cls)
         except (ValueError, msgspec.DecodeError):
             raise Misused("that code is not complete, or not a code of this version") from None
@@ -120,14 +121,22 @@ def finish(path: str | os.PathLike[str], device: int, secret: Secret | None = No
     """The older device was given this number for us."""
     profile = Profile(Path(path).expanduser(), secret)
     try:
-        store = profile.store
-        identity, row = store.identity(), store.own_keys()
-        if identity is None or account_of(device) != identity.account or identity.device not in (0, device):
-            raise Misused(f"the profile {path} did not ask to become that device")
-        store.put_identity(replace(identity, device=device))
-        if row is not None:
-            keys = replace(decode_keys(row.state), address=Address(device, identity.registration))
-            store.put_own_keys(replace(row, state=encode_keys(keys)))
-        store.commit()
+        become(profile.store, device)
+    except Misused:
+        raise Misused(f"the profile {path} did not ask to become that device") from None
     finally:
         profile.close()
+
+
+def become(store: Store, device: int) -> Identity:
+    """The server has given this device its number. Raises Misused if it is not for this one."""
+    identity, row = store.identity(), store.own_keys()
+    if identity is None or account_of(device) != identity.account or identity.device not in (0, device):
+        raise Misused("this device did not ask for that number")
+    identity = replace(identity, device=device)
+    store.put_identity(identity)
+    if row is not None:
+        keys = replace(decode_keys(row.state), address=Address(device, identity.registration))
+        store.put_own_keys(replace(row, state=encode_keys(keys)))
+    store.commit()
+    return identity

@@ -55,6 +55,7 @@ from .receipts import Receipts
 from .sealed import Sealed
 from .sealer import MakeSealer
 from .store import Identity, Store
+from .successors import Successors
 from .ticks import Ticks
 
 AGENT = "nightmail-python"
@@ -90,10 +91,19 @@ class Machine:
         self._outbox = Outbox(hub, self._lists, self._sealer, ticks)
         self._reads = Reads(hub)
         self._acks = Acks(hub)
-        receipts = Receipts(hub, self._sealer, ticks, self._outbox)
+        self._successors = Successors(hub, self._lists, ticks, self._outbox)
+        receipts = Receipts(hub, self._sealer, ticks, self._outbox, self._successors)
         self._inbox = Inbox(hub, self._lists, self._sealer, self._acks, receipts, self._reads)
-        self._timed: list[Timed] = [self._outbox, self._acks, self._reads, self._lists, self._sealer]
-        self._parts: list[Part] = [self._sealer, self._lists, self._outbox, self._acks, self._reads, self._inbox]
+        self._timed: list[Timed] = [self._outbox, self._acks, self._reads, self._lists, self._sealer, self._successors]
+        self._parts: list[Part] = [
+            self._sealer,
+            self._lists,
+            self._outbox,
+            self._acks,
+            self._reads,
+            self._inbox,
+            self._successors,
+        ]
         self._sealed = self._sealer if isinstance(self._sealer, Sealed) else None
         self._household: Household | None = None
         if self._sealed is not None:
@@ -312,5 +322,6 @@ class Machine:
         self._acks.connected()
         self._reads.connected()
         self._outbox.connected()
+        self._successors.connected()
         if self._household is not None:
             self._household.connected()

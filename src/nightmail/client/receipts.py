@@ -19,6 +19,7 @@ from .messages import Message, Place, Tick
 from .outbox import Outbox
 from .sealer import Sealer
 from .store import Early, Numbered
+from .successors import Successors
 from .ticks import Ticks
 
 MENDABLE = (Reason.UNDECRYPTABLE, Reason.STALE_DEVICES)
@@ -26,8 +27,9 @@ MENDABLE = (Reason.UNDECRYPTABLE, Reason.STALE_DEVICES)
 
 
 class Receipts:
-    def __init__(self, hub: Hub, sealer: Sealer, ticks: Ticks, outbox: Outbox) -> None:
+    def __init__(self, hub: Hub, sealer: Sealer, ticks: Ticks, outbox: Outbox, successors: Successors) -> None:
         self._hub, self._sealer, self._ticks, self._outbox = hub, sealer, ticks, outbox
+        self._successors = successors
 
     def take(self, change: Change) -> None:
         by, to, lane, device, state, _ = change.key
@@ -44,6 +46,11 @@ class Receipts:
                 self._sealer.renew(device)
             for row in found:
                 self._mend(row, device, change.at, reason)
+            return
+        elif tick is Tick.FAILED and change.reason is Reason.DEVICE_REMOVED and account_of(device) == to:
+            for row in found:
+                if (message := self._hub.store.message(row.id)) is not None and message.peer == to:
+                    self._successors.removed(message, device, change.at, reason)
             return
         if account_of(device) == to:
             self._place(found, device, tick, change.at, reason)

@@ -6,6 +6,8 @@ Touches: own messages in the store.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from nightmail.model.answers import Accepted
@@ -64,6 +66,19 @@ class Ticks:
             self._hub.tell(DeliveryReceipt(message.id, self.conversation(message), at, device, state, reason))
         return True
 
+    def failed_on(self, message: Message, device: int, at: int, reason: str) -> bool:
+        return self.place(message, device, Tick.FAILED, at, reason)
+
+    def is_lost(self, message: Message) -> bool:
+        """No device of the other person has it, or will have it."""
+        return _judge(message) is Tick.FAILED
+
+    def addressed(self, message: Message, devices: Iterable[int]) -> Message:
+        """It is sealed for these devices, too; or failed, if no device is left."""
+        message = replace(message, places={device: Place() for device in devices} | message.places)
+        self._put(message)
+        return message
+
     def count_reseal(self, message: Message, device: int) -> bool:
         """One more re-seal for a device; False: that were too many."""
         place = message.places.get(device, Place())
@@ -75,6 +90,8 @@ class Ticks:
 
     def _put(self, message: Message) -> None:
         state = _judge(message)
+        if state is Tick.FAILED and message.id in self._hub.store.orphans():
+            state = Tick.SENT  # a successor may have it yet
         if state is Tick.FAILED and message.state is not Tick.FAILED:
             reason = next(place.reason for place in message.places.values() if place.state is Tick.FAILED)
             message = replace(message, reason=reason)

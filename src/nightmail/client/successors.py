@@ -1,0 +1,81 @@
+"""What was sent to devices that are gone: whoever came in their place gets it, sealed again.
+
+Knows:   the orphans: own messages all of whose devices were removed before they had it.
+Touches: one row per orphan, so that it is looked after again after a restart.
+Never:   seals a message for a device that it was sealed for before; or lets it fail while somebody may be there.
+"""
+
+from __future__ import annotations
+
+from .hub import Hub
+from .lists import Lists
+from .messages import Message
+from .outbox import Outbox
+from .retries import delay_ms
+from .ticks import Ticks
+
+
+class Successors:
+    def __init__(self, hub: Hub, lists: Lists, ticks: Ticks, outbox: Outbox) -> None:
+        self._hub, self._lists, self._ticks, self._outbox = hub, lists, ticks, outbox
+        self._failures = 0
+        self._due: int | None = None
+
+    def removed(self, message: Message, device: int, at: int, reason: str) -> None:
+        """A device is gone and did not have this message. If it was the last one, its successors are looked for."""
+        store = self._hub.store
+        store.put_orphan(message.id)  # so that it does not count as failed before somebody has looked
+        self._ticks.failed_on(message, device, at, reason)
+        after = store.message(message.id)
+        if after is None or not self._ticks.is_lost(after):
+            store.drop_orphan(message.id)
+        else:
+            self._look(message.peer)
+
+    def connected(self) -> None:
+        self._failures = 0
+        self._look_for_all()
+
+    def lost(self) -> None:
+        self._due = None
+
+    def deadline(self) -> int | None:
+        return self._due
+
+    def tick(self) -> None:
+        if self._due is not None and self._hub.now >= self._due:
+            self._due = None
+            self._look_for_all()
+
+    def _look_for_all(self) -> None:
+        for peer in {message.peer for message in self._orphans()}:
+            self._look(peer)
+
+    def _look(self, peer: int) -> None:
+        if self._hub.online:
+            self._lists.forget(peer)
+            self._lists.want(peer, (self, peer), lambda: self._found(peer), self._later)
+
+    def _later(self) -> None:
+        hub = self._hub
+        self._failures += 1
+        self._due = hub.now + delay_ms(self._failures, hub.limits, hub.chance)
+
+    def _found(self, peer: int) -> None:
+        """The list is here: whom of it was the message never sealed for?"""
+        listed = self._lists.of(peer)
+        assert listed is not None
+        self._failures = 0
+        for message in self._orphans():
+            if message.peer != peer:
+                continue
+            self._hub.store.drop_orphan(message.id)
+            fresh = [device for device in listed.devices if device not in message.places]
+            # Without any, it has failed after all.
+            message = self._ticks.addressed(message, fresh)
+            for device in fresh:
+                self._outbox.reseal(message, device)
+
+    def _orphans(self) -> list[Message]:
+        store = self._hub.store
+        return [message for ident in store.orphans() if (message := store.message(ident)) is not None]
