@@ -32,7 +32,7 @@ from .widgets import Composer, Messages, Talks
 
 NARROW = 72
 """Below so many columns the list and the conversation take turns."""
-PAGE = 100
+PAGE = 60
 """Messages that are looked at, and how many more when the reader goes up."""
 _DOTS = {Link.ONLINE: "●", Link.CONNECTING: "◌", Link.OFFLINE: "○", Link.ENDED: "✗"}
 
@@ -108,6 +108,7 @@ class ChatApp(App[None]):
     def _happened(self, event: Event) -> None:
         if self.model.apply(event):
             self._draw_status()
+        self.talking.changed(event)
         now_ms = int(datetime.now().astimezone().timestamp() * 1000)
         if (found := self.talking.notice(event, now_ms)) is not None:
             self.model.note(*found)

@@ -1,7 +1,8 @@
 """Everything that a chat asks of the client, and what it makes of events.
 
 Knows:   the client's face, and nothing of a terminal.
-Never:   keeps a message: it is looked up whenever it is shown.
+Never:   keeps a message: it is looked up whenever it is shown. Only the list of conversations is kept, until
+         something happens in one of them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,16 @@ from __future__ import annotations
 from nightmail.cli.people import Names, whom
 from nightmail.client import Client
 from nightmail.client.client import Trust
-from nightmail.client.events import Event, KeysRefused, ListRefused, SecurityCodeChanged, Unreadable
+from nightmail.client.events import (
+    Event,
+    KeysRefused,
+    ListRefused,
+    MessageFailed,
+    SecurityCodeChanged,
+    SentAck,
+    Unreadable,
+)
+from nightmail.client.messages import Message
 from nightmail.client.words import Found, text_of
 from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id, account_of
@@ -26,6 +36,8 @@ class Talking:
         self._names = Names(client)
         self._typed: dict[int, str] = {}
         """Account → the handle that somebody typed for it: nobody else says what it is called."""
+        self._known: dict[int, Talk] = {}
+        """With hundreds of conversations, looking all of them up for every tick would be felt."""
 
     @property
     def own_name(self) -> str:
@@ -38,9 +50,27 @@ class Talking:
         peers = [row.peer for row in self.client.conversations()]
         if also is not None and also not in peers:
             peers.append(also)
-        return [self.talk(peer) for peer in peers]
+        if self.client.unread() != sum(talk.unread for talk in self._known.values()):
+            self._known.clear()  # another own device has read something, which nobody tells
+        for peer in peers:
+            if peer not in self._known:
+                self._known[peer] = self._talk(peer)
+        return [self._known[peer] for peer in peers]
 
-    def talk(self, peer: int) -> Talk:
+    def changed(self, event: Event) -> None:
+        """Something happened: whoever it concerns is looked up anew."""
+        match event:
+            case Message():
+                self._known.pop(event.peer, None)
+            case SentAck() | MessageFailed():
+                for account in event.conversation_id.split("-"):
+                    self._known.pop(int(account, 16), None)
+            case SecurityCodeChanged() | ListRefused() | KeysRefused():
+                self._known.pop(event.account, None)
+            case _:
+                pass
+
+    def _talk(self, peer: int) -> Talk:
         newest = self.client.history(peer, 1)
         preview, at = "", 0
         if newest:
@@ -87,10 +117,14 @@ class Talking:
         """Queue it; durable when this returns."""
         handle = self.client.people.get(peer).handle or self._typed.get(peer, "")
         await self.client.send(handle or peer, text, reply_to=reply_to)
+        self._known.pop(peer, None)
 
     async def read(self, peer: int) -> bool:
         """Whether something became read by this."""
-        return bool(self.client.unread(peer)) and bool(await self.client.read(peer))
+        count = await self.client.read(peer) if self.client.unread(peer) else 0
+        if count:
+            self._known.pop(peer, None)
+        return bool(count)
 
     def safety(self, peer: int) -> tuple[str, Trust]:
         """The number to compare, and what came of it so far. Raises Misused if a key is not known yet."""
@@ -102,6 +136,7 @@ class Talking:
             await self.client.verify(peer)
         elif wish == "accept":
             await self.client.accept(peer)
+        self._known.pop(peer, None)
 
     # --- what happened --------------------------------------------------------------------------
 
