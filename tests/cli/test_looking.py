@@ -45,7 +45,7 @@ def test_a_name_is_used_wherever_the_handle_is_meant(hand: Hand) -> None:
     ada, bob = a_talk(hand)
     (named,) = hand.gets("contacts", "name", bob, "Uncle Bob", "-p", ada)
     assert (named["handle"], named["name"], named["blocked"]) == (bob, "Uncle Bob", False)
-    assert hand.gets("contacts", "list", "-p", ada) == [named]
+    assert hand.gets("contacts", "list", "-p", ada) == [{**named, "verified": False}]
     assert len(hand.gets("history", "uncle bob", "-p", ada)) == 2
     assert "Uncle Bob: Rather dinner." in hand.types("history", bob, "-p", ada).stdout
     hand.gets("contacts", "name", "nobody", "uncle bob", "-p", ada)

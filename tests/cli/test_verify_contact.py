@@ -22,6 +22,9 @@ def test_both_see_the_same_number_and_what_one_says_about_it_stays_here(hand: Ha
     assert said["verified"]
     assert hand.gets("verify-contact", bob, "-p", ada)[0]["verified"]
     assert not hand.gets("verify-contact", ada, "-p", bob)[0]["verified"]
+    hand.gets("contacts", "name", bob, "Bobby", "-p", ada)
+    assert [each["verified"] for each in hand.gets("contacts", "list", "-p", ada)] == [True]
+    assert "verified" in hand.types("contacts", "list", "-p", ada).stdout
 
 
 def test_a_person_sees_twelve_groups_of_five_and_squares(hand: Hand) -> None:

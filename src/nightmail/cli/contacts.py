@@ -29,7 +29,7 @@ def command() -> None:
 @server_options
 @as_json_option
 def list_(profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool) -> None:
-    """List contacts, and who is blocked."""
+    """List contacts, who is verified and who is blocked."""
     asyncio.run(_list(_client(profile, servers, ca_file), as_json))
 
 
@@ -70,15 +70,18 @@ def _client(profile: str | None, servers: tuple[str, ...], ca_file: str | None) 
 async def _list(client: Client, as_json: bool) -> None:
     async with client:
         contacts = client.people.all()
+        verified = {contact.account for contact in contacts if client.trust(contact.account).verified}
     if as_json:
         for contact in contacts:
-            say_json(contact_json(contact))
+            say_json({**contact_json(contact), "verified": contact.account in verified})
         return
     table = Table(box=None, header_style="dim")
     for column in ("name", "handle", ""):
         table.add_column(column)
     for contact in contacts:
         mark = Text("blocked", style="red") if contact.blocked else Text()
+        if contact.account in verified:
+            mark = Text("✔ verified ", style="green") + mark
         table.add_row(Text(plain(contact.name)), Text(plain(contact.handle)), mark)
     console().print(table if contacts else "No contacts yet: nightmail contacts name HANDLE NAME.")
 

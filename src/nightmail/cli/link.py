@@ -10,16 +10,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sys
-from pathlib import Path
 
 import click
 from rich.padding import Padding
 
 from nightmail.client import Client, linking
 from nightmail.client.errors import Misused
-from nightmail.client.http import Http
 from nightmail.client.linking import LinkRequest
-from nightmail.client.protection import Secret
 from nightmail.model.handles import spelled
 
 from .failing import Exit, Failure, sentence
@@ -34,14 +31,10 @@ from .profiles import (
     server_options,
     servers_of,
     short_name,
-    stranger,
 )
 from .saying import as_json_option, command_line, console, plain, say_json
 from .squares import squares
 from .unlocking import can_ask, keeping_options, secret_for, secret_to_keep
-
-ASK_S = 1.0
-"""How often a new device asks whether somebody has vouched for it."""
 
 
 @click.command("link", short_help="Make this a further device of an account, or take one in.")
@@ -81,9 +74,8 @@ def command(
     remember_servers(path, found)
     _show(request, as_json)
     client = client_of(path, found, ca_file=ca_file, secret=secret)
-    http = stranger(found, ca_file)
     try:
-        device = asyncio.run(_wait(client, http, path, request, secret, timeout))
+        device = asyncio.run(_wait(client, timeout))
     except TimeoutError:
         again = command_line("link", what, "--profile", short_name(path))
         raise Failure(Exit.QUEUED, "Nobody took the device in.", f"The same code is shown again by: {again}") from None
@@ -116,20 +108,11 @@ def _show(request: LinkRequest, as_json: bool) -> None:
     page.print(f"Its fingerprint there must be {fingerprint(request)}. Waiting …", markup=False)
 
 
-async def _wait(
-    client: Client, http: Http, path: Path, request: LinkRequest, secret: Secret | None, seconds: float
-) -> int:
+async def _wait(client: Client, seconds: float) -> int:
     """Until the primary device has vouched for this one, and has told it whose it is."""
-    async with asyncio.timeout(seconds):
-        device = 0
-        while not device:  # it is another machine that is waited for
-            joined = await http.find_device(request.handle, request.registration, request.token_digest)
-            device = int(joined.device, 16) if joined else 0
-            await asyncio.sleep(0 if device else ASK_S)
-        linking.finish(path, device, secret)
-        async with client:
-            await client.ready()
-        return device
+    async with asyncio.timeout(seconds), client:
+        await client.ready()
+        return client.identity.device
 
 
 # --- the primary device -----------------------------------------------------------------------
