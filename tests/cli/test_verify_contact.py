@@ -41,3 +41,28 @@ def test_without_a_key_it_says_what_to_do(hand: Hand) -> None:
     ada = hand.registers("ada")
     nothing = hand.types("verify-contact", "nobody", "-p", ada)
     assert (nothing.exit_code, "write to them first" in one_sentence(nothing)) == (2, True)
+
+
+def test_a_new_phone_changes_the_number_and_nothing_goes_out_before_that_is_accepted(hand: Hand) -> None:
+    ada, bob = a_talk(hand)
+    (before,) = hand.gets("verify-contact", bob, "-p", ada, "--verified")
+    (hand.folder / "pin").write_text("2468\n")
+    hand.gets("lock", "set", "-p", bob, "--pin-file", str(hand.folder / "pin"))
+    phone = str(hand.folder / "new phone")
+    assert hand.types("register", bob, "--profile", phone, NIGHTMAIL_PIN="2468").exit_code == 0
+
+    waits = hand.types("send", "-p", ada, bob, "Is it you?")
+    assert waits.exit_code == 14
+    assert "security code has changed" in waits.stdout
+    assert f"verify-contact --profile {ada} {bob}" in waits.stdout
+    (changed,) = hand.gets("verify-contact", bob, "-p", ada)
+    assert (changed["verified"], changed["held"]) == (False, True)
+    assert changed["safety_number"] != before["safety_number"]
+    assert "waits until you --accept" in hand.types("verify-contact", bob, "-p", ada).stdout
+
+    (agreed,) = hand.gets("verify-contact", bob, "-p", ada, "--accept")
+    assert (agreed["verified"], agreed["held"]) == (False, False)
+    hand.gets("listen", "-p", ada, "--until-empty")
+    texts = [each["text"] for each in hand.gets("listen", "-p", phone, "--until-empty") if each["type"] == "message"]
+    assert texts == ["Is it you?"]
+    assert hand.gets("verify-contact", ada, "-p", phone)[0]["safety_number"] == agreed["safety_number"]

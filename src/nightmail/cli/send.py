@@ -15,7 +15,7 @@ from typing import NamedTuple
 import click
 
 from nightmail.client import Client, Receipt
-from nightmail.client.events import Connected, Event, Retrying
+from nightmail.client.events import Connected, Event, Retrying, SecurityCodeChanged
 from nightmail.client.messages import Tick, conversation_id
 from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id
@@ -65,13 +65,15 @@ def command(
     found = servers_of(path, servers)
     client = client_of(path, found, ca_file=ca_file)
     wish = Wish(to, _text(text), Lane.HIGH if high else Lane.NORMAL, WAITS[wait], timeout, len(found))
-    receipt, conversation = asyncio.run(_send(client, wish))
+    outcome = asyncio.run(_send(client, wish))
+    receipt = outcome.receipt
     reached = receipt.state >= wish.wanted
     if as_json:
         state = "queued" if receipt.state is Tick.PENDING else receipt.state.name.lower()
-        say_json({"message_id": receipt.message_id, "conversation_id": conversation, "state": state})
+        shape = {"message_id": receipt.message_id, "conversation_id": outcome.conversation, "state": state}
+        say_json({**shape, "held": True} if outcome.held else shape)
     else:
-        _say(receipt, path, reached)
+        _say(outcome, path, reached, to)
     sys.exit(Exit.DONE if reached else Exit.QUEUED)
 
 
@@ -90,13 +92,20 @@ def _text(text: str | None) -> str:
     return words
 
 
-async def _send(client: Client, wish: Wish) -> tuple[Receipt, str]:
-    """Queue it, then wait until it got far enough, or until waiting is of no use. The receipt, the conversation."""
+class Outcome(NamedTuple):
+    receipt: Receipt
+    conversation: str
+    held: bool
+    """Their key changed after it was verified: it waits for the person, not for the network."""
+
+
+async def _send(client: Client, wish: Wish) -> Outcome:
+    """Queue it, then wait until it got far enough, or until waiting is of no use."""
     async with client:
         events = client.events()
         receipt = await client.send(wish.to, wish.text, lane=wish.lane)
         waiting = asyncio.ensure_future(_reached(receipt, wish.wanted))
-        hopeless = asyncio.ensure_future(_nobody_answers(events, wish.servers))
+        hopeless = asyncio.ensure_future(_of_no_use(client, events, wish))
         try:
             await asyncio.wait((waiting, hopeless), timeout=wish.seconds, return_when=asyncio.FIRST_COMPLETED)
             if waiting.done():
@@ -105,14 +114,18 @@ async def _send(client: Client, wish: Wish) -> tuple[Receipt, str]:
             for task in (waiting, hopeless):
                 task.cancel()
             await asyncio.gather(waiting, hopeless, return_exceptions=True)
-        return receipt, conversation_id(client.identity.account, account_id(spelled(wish.to)))
+        conversation = conversation_id(client.identity.account, account_id(spelled(wish.to)))
+        return Outcome(receipt, conversation, receipt.state is Tick.PENDING and client.trust(wish.to).held)
 
 
-def _say(receipt: Receipt, path: Path, reached: bool) -> None:
-    page = console()
+def _say(outcome: Outcome, path: Path, reached: bool, to: str) -> None:
+    page, receipt = console(), outcome.receipt
     state = "queued" if receipt.state is Tick.PENDING else receipt.state.name.lower()
     page.print(f"{TICKS[receipt.state]} {state}  {receipt.message_id}", markup=False)
-    if receipt.state is Tick.PENDING and not reached:
+    if outcome.held and not reached:
+        page.print("Their security code has changed since you verified it. The message waits until you accept that:")
+        page.print(f"  {command_line('verify-contact', '--profile', short_name(path), to)}", markup=False)
+    elif receipt.state is Tick.PENDING and not reached:
         page.print("No server answered. The message is safe in the outbox, and goes out with the next command:")
         page.print(f"  {command_line('listen', '--profile', short_name(path))}", markup=False)
     elif not reached:
@@ -124,13 +137,17 @@ async def _reached(receipt: Receipt, wanted: Tick) -> None:
         await {Tick.SENT: receipt.sent, Tick.DELIVERED: receipt.delivered, Tick.READ: receipt.read}[wanted]()
 
 
-async def _nobody_answers(events: AsyncIterator[Event], servers: int) -> None:
-    """Until every address was tried in vain, one after the other."""
+async def _of_no_use(client: Client, events: AsyncIterator[Event], wish: Wish) -> None:
+    """Until every address was tried in vain, one after the other; or it waits for the person."""
     in_vain = 0
+    if client.trust(wish.to).held:
+        return
     async for event in events:
+        if isinstance(event, SecurityCodeChanged) and client.trust(wish.to).held:
+            return
         if isinstance(event, Connected):
             in_vain = 0
         elif isinstance(event, Retrying):
             in_vain += 1
-            if in_vain >= servers:
+            if in_vain >= wish.servers:
                 return
