@@ -12,7 +12,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run demo demo-picture chat-picture live test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-seal soak fuzz clean
+.PHONY: help setup run demo demo-picture chat-picture live test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-seal bench-store soak fuzz clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ bench-heart: $(READY) ## cost of the fold, the log and the checkpoint
 
 bench-seal: $(READY) ## cost of sealing and opening on a client
 	@$(PY) -m bench.seal
+
+bench-store: $(READY) ## cost of the sealed store on a client: messages, history, search
+	@$(PY) -m bench.store
 
 soak: $(READY) ## simulated worlds for MINUTES, or until interrupted
 	@$(PY) -m sim.soak --minutes $(MINUTES)

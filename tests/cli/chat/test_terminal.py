@@ -9,7 +9,9 @@ import select
 import subprocess
 import sys
 
-from tests.cli.hand import Hand
+import pytest
+
+from tests.cli.hand import Hand, one_sentence
 
 TITLE = re.compile(rb"\x1b\][012];([^\x07\x1b]*)")
 
@@ -59,3 +61,12 @@ def test_a_message_is_typed_sent_and_the_window_leaves_no_trace_of_it(hand: Hand
     assert b"Hello" not in terminal.seen.rpartition(b"\x1b[?1049l")[2]
     texts = [each["text"] for each in hand.gets("listen", "-p", bob, "--until-empty") if each["type"] == "message"]
     assert texts == ["Hello from a terminal"]
+
+
+def test_without_a_terminal_or_without_textual_it_says_what_to_do(hand: Hand, monkeypatch: pytest.MonkeyPatch) -> None:
+    hand.registers("ada")
+    piped = hand.types("chat")
+    assert (piped.exit_code, "needs a terminal" in one_sentence(piped)) == (2, True)
+    monkeypatch.setattr("nightmail.cli.chat.find_spec", lambda _: None)
+    bare = hand.types("chat")
+    assert (bare.exit_code, "nightmail[tui]" in one_sentence(bare)) == (2, True)

@@ -12,6 +12,7 @@ Never:   shows content outside of its own window: no title, no notification, no 
 from __future__ import annotations
 
 import asyncio
+import sys
 from importlib.util import find_spec
 
 import click
@@ -39,6 +40,8 @@ def command(person: str | None, profile: str | None, servers: tuple[str, ...], c
     """
     if find_spec("textual") is None:
         raise Failure(Exit.USAGE, "The chat needs Textual.", "Install it: pip install 'nightmail[tui]'.")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Failure(Exit.USAGE, "The chat needs a terminal.", "For scripts: nightmail send, nightmail listen --json.")
     path = chosen(profile)
     asyncio.run(_chat(client_of(path, servers_of(path, servers), ca_file=ca_file), person))
 
