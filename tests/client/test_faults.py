@@ -8,9 +8,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from nightmail.client.messages import Message, Tick
 from nightmail.client.sealer import Note, Undecipherable
+from nightmail.e2ee.content import Content, encode_content
 from nightmail.model.ids import account_id, account_of
 from nightmail.model.rows import Entry
-from nightmail.model.words import Lane
+from nightmail.model.words import Kind, Lane
 from sim.opaque import Opaque
 from tests.client.town import Device, Town
 
@@ -50,6 +51,9 @@ class Faults(RuleBasedStateMachine):
             self.town.join(name, sealer=mood) for name, mood in zip(("bob", "carol"), self.moods[2:], strict=True)
         ]
 
+    def body(self, count: int) -> bytes:
+        return b"%d" % count
+
     # --- what people do -------------------------------------------------------------------------
 
     @rule(who=DEVICES, to=st.sampled_from(("alice", "bob", "carol")), high=st.booleans(), times=st.integers(1, 6))
@@ -60,7 +64,7 @@ class Faults(RuleBasedStateMachine):
         for _ in range(times):
             count = len(self.written)
             lane = Lane.HIGH if high else Lane.NORMAL
-            message = device.send(to, b"%d" % count, lane)
+            message = device.send(to, self.body(count), lane)
             self.written[message.id] = device, message.peer, lane, count
 
     @rule(who=DEVICES, whom=DEVICES)
@@ -200,7 +204,7 @@ class Faults(RuleBasedStateMachine):
                 elif not any(mood.moody for mood in self.moods):
                     assert message is not None, f"{message_id} was lost"
                 if message is not None:
-                    assert message.body == b"%d" % count
+                    assert message.body == self.body(count)
                     assert message.at == ours.at or device is not author
             self.check_order(device)
 
@@ -235,3 +239,35 @@ class Faults(RuleBasedStateMachine):
 
 TestFaults = Faults.TestCase
 TestFaults.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+
+
+class SealedFaults(Faults):
+    """The same with real sealers: ratchets, claims and lists must survive whatever happens, too."""
+
+    @initialize(seed=st.integers(0, 1 << 32))
+    def people(self, seed: int) -> None:
+        self.town = Town(seed, sealed=True)
+        self.moods = []
+        phone, bob, carol = (self.town.join(name) for name in ("alice", "bob", "carol"))
+        for device in (phone, bob, carol):
+            device.connect()
+        self.town.settle()
+        tablet = self.town.pair(phone)
+        tablet.connect()
+        self.town.settle()
+        self.devices = [phone, tablet, bob, carol]
+        for device in self.devices:
+            device.cut()
+
+    def body(self, count: int) -> bytes:
+        return encode_content(Content(Kind.TEXT, str(count)))
+
+    def mood(self, who: int, moody: bool) -> None:
+        """Whether these can open something does not depend on their mood."""
+
+    def write_to_somebody_who_cannot_open_it(self, who: int, to: int) -> None:
+        """Likewise."""
+
+
+TestSealedFaults = SealedFaults.TestCase
+TestSealedFaults.settings = settings(max_examples=25, stateful_step_count=40, deadline=None)
