@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from nightmail.client.events import DeviceLinked, MessageFailed, Provisioned, Reachable, SecurityCodeChanged, Unreadable
+from nightmail.client.events import (
+    DeviceLinked,
+    MessageFailed,
+    Moved,
+    Provisioned,
+    Reachable,
+    ReadElsewhere,
+    SecurityCodeChanged,
+    Unreadable,
+)
 from nightmail.client.messages import Message
-from nightmail.client.store import Missed
+from nightmail.client.store import Mark, Missed
 from nightmail.model.answers import Joined
 from nightmail.model.ids import SERVER
 from nightmail.model.records import Claimed, Listed, Published, Registered, Sent, Unlinked
@@ -288,6 +297,73 @@ def test_an_own_device_that_cannot_open_its_copy_gets_it_again() -> None:
     alice.says(bob, "two")
     town.settle()
     assert [m.text for m in laptop.told(Message) if m.own] == ["one", "two"]
+
+
+def test_what_was_read_on_one_device_is_not_new_on_another() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    laptop = town.pair(alice)
+    laptop.connect()
+    town.settle()
+    message = bob.says(alice, "one")
+    town.settle()
+    alice.read(bob)
+    town.settle()
+    assert laptop.told(ReadElsewhere) == [ReadElsewhere((message.id,))]
+    assert laptop.store.marked(Mark.UNREAD) == []
+    assert bob.state(message) == "read"
+
+
+def test_what_was_read_elsewhere_before_it_came_is_not_new_when_it_comes() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    laptop = town.pair(alice)
+    laptop.connect()
+    town.settle()
+    laptop.cut()
+    bob.says(alice, "one")
+    town.settle()
+    alice.read(bob)
+    town.settle()
+    laptop.connect()
+    town.settle()
+    assert laptop.heard() == ["one"]
+    assert laptop.store.marked(Mark.UNREAD) == []
+    assert laptop.store.errands("read ") == []
+
+
+def test_an_account_moves_with_its_history_and_the_old_device_ends_itself() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    for n in range(300):
+        alice.says(bob, f"{n} " + "x" * 300)
+        town.now += 1
+    town.settle()
+    bob.says(alice, "the last of the old days")
+    town.settle()
+    new = town.pair(alice, hand_over=True)
+    new.connect()
+    town.settle()
+    town.wait(2_500)
+    town.settle()
+    town.wait(2_500)
+    town.settle()
+    assert Moved(new.me.device) in alice.told(Moved)
+    assert Moved(new.me.device) in new.told(Moved)
+    assert new.texts(bob) == alice.texts(bob)
+    assert said_by(alice, Unlinked) == [Unlinked(alice.me.device)]
+    assert not alice.machine.sealed.roster.is_primary
+    alice.cut()
+    new.crash()
+    new.connect()
+    town.settle()
+    message = bob.says(new, "hello, new one")
+    new.says(bob, "hello from the new one")
+    town.settle()
+    assert new.heard()[-1] == "hello, new one"
+    assert bob.state(message) == "delivered"
+    assert bob.heard()[-1] == "hello from the new one"
+    assert bob.told(SecurityCodeChanged) == []
+    listed = new.machine.sealed.trust.of(new.me.account)
+    assert listed is not None
+    assert [address.device for address in listed.devices] == [new.me.device]
 
 
 # --- another key --------------------------------------------------------------------------------

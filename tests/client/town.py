@@ -119,7 +119,7 @@ class Town:
         """A device that registered by itself."""
         return self._device(Identity(handle, account_id(handle), device, registration, b"t" * 32), None, None)
 
-    def pair(self, first: Device, secret: bytes = b"s" * 16) -> Device:
+    def pair(self, first: Device, secret: bytes = b"s" * 16, *, hand_over: bool = False) -> Device:
         """A further device of a sealed account: vouched for by the first, which does the rest by itself."""
         said = self.say(first.me.device, Linked(first.me.account, 8, self.chance.randbytes(32), "next", Platform.CLI))
         assert isinstance(said, Joined), said
@@ -129,7 +129,7 @@ class Town:
         store.put_own_keys(OwnKeys(encode_keys(keys)))
         store.put_errand(ERRAND, b"s" * 16)
         store.commit()
-        guest = Guest(me.device, me.registration, keys.identity.public.encode(), secret)
+        guest = Guest(me.device, me.registration, keys.identity.public.encode(), secret, hand_over)
         first.machine.invite(guest, self.now)
         first.look()
         return self._device(me, first.limits, None, store)

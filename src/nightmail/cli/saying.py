@@ -32,9 +32,11 @@ from nightmail.client.events import (
     KeysRefused,
     ListRefused,
     MessageFailed,
+    Moved,
     Provisioned,
     QueueEmpty,
     Reachable,
+    ReadElsewhere,
     ReadReceipt,
     Retrying,
     SecurityCodeChanged,
@@ -198,6 +200,10 @@ def event_json(event: Event, account: int) -> dict[str, Any]:
             return {"type": "provisioned"}
         case Reachable():
             return {"type": "reachable"}
+        case Moved():
+            return {"type": "moved", "device": f"{event.device:x}"}
+        case ReadElsewhere():
+            return {"type": "read_elsewhere", "message_ids": list(event.messages)}
         case ServerBehind():
             lane = event.lane.name.lower() if event.lane is not None else "receipts"
             return {"type": "server_behind", "lane": lane, "head": event.head, "cursor": event.cursor}

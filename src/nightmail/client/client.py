@@ -235,7 +235,18 @@ class Client:
             await other.ready()
         return device
 
-    async def vouch(self, request: LinkRequest | str) -> int:
+    async def migrate(self, request: LinkRequest | str) -> int:
+        """Move this account to a new device, by the code it shows: the right to sign, and the history.
+
+        Returns like `link`. When the new device has everything (`Moved`), this one sends what it still has to send,
+        revokes itself and ends.
+        """
+        device = await self.vouch(request, hand_over=True)
+        if (waiting := self._linking.get(device)) is not None:
+            await asyncio.shield(waiting)
+        return device
+
+    async def vouch(self, request: LinkRequest | str, *, hand_over: bool = False) -> int:
         """The first half of `link`: have the device linked, and leave the rest to itself. Its number."""
         request = LinkRequest.parse(request) if isinstance(request, str) else request
         if request.handle != self.identity.handle:
@@ -247,7 +258,8 @@ class Client:
         device = int(joined.device, 16)
         self._linking.setdefault(device, asyncio.get_running_loop().create_future())
         with driver.working() as machine:
-            machine.invite(Guest(device, request.registration, request.identity, request.secret), driver.clock())
+            guest = Guest(device, request.registration, request.identity, request.secret, hand_over)
+            machine.invite(guest, driver.clock())
         await driver.committed()
         return device
 

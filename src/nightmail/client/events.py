@@ -166,6 +166,18 @@ class Reachable(Told, frozen=True):
     """This device's keys are published, and its account's signed list names it: others can write to it."""
 
 
+class Moved(Told, frozen=True):
+    """The account has moved to this device, with its history; the old device ends itself."""
+
+    device: int
+
+
+class ReadElsewhere(Told, frozen=True):
+    """Another device of this account has shown these to the person."""
+
+    messages: tuple[str, ...]
+
+
 class Provisioned(Told, frozen=True):
     """This device was told whose it is: it can send and open from now on."""
 
@@ -186,6 +198,7 @@ Event: TypeAlias = (
     Message
     | Connected | Disconnected | Retrying | QueueEmpty | Ended | DeviceRemoved
     | SentAck | DeliveryReceipt | ReadReceipt | MessageFailed | WaitingForNetwork
-    | Gap | Unreadable | SecurityCodeChanged | ListRefused | KeysRefused | DeviceLinked | Provisioned | Reachable
-    | ServerBehind
+    | Gap | Unreadable | ServerBehind
+    | SecurityCodeChanged | ListRefused | KeysRefused
+    | DeviceLinked | Provisioned | Reachable | Moved | ReadElsewhere
 )  # fmt: skip

@@ -14,20 +14,28 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
+from nightmail.e2ee.content import Content
 from nightmail.e2ee.identity import Address, Identity
 from nightmail.e2ee.peers import Peer
 from nightmail.e2ee.provision import make_provision
+from nightmail.model.rows import Entry
 
-from .controls import Control, control
+from .controls import Control, control, part_of, read, read_of
 from .errors import Misused
 from .events import DeviceLinked
 from .hub import Hub
+from .moving import Moving
 from .outbox import Outbox
+from .reads import Reads
 from .sealed import Sealed
 
 ERRAND = "guest "
 AGAIN_MS = 1_000
 """How often a guest's keys are asked for: somebody stands before two screens."""
+
+
+READ_IDS = 500
+"""How many messages one word about reading names."""
 
 
 class Guest(Struct, frozen=True, array_like=True):
@@ -51,8 +59,10 @@ _guest = msgspec.msgpack.Decoder(Guest).decode
 
 
 class Household:
-    def __init__(self, hub: Hub, sealed: Sealed, outbox: Outbox) -> None:
-        self._hub, self._sealed, self._outbox = hub, sealed, outbox
+    def __init__(self, hub: Hub, sealed: Sealed, outbox: Outbox, reads: Reads) -> None:
+        self._hub, self._sealed, self._outbox, self._reads = hub, sealed, outbox, reads
+        self.moving = Moving(hub, sealed.keyring, outbox)
+        sealed.pairing.on_handed = self.moving.expect
         self._due: int | None = None
         sealed.roster.on_listed = self.step
 
@@ -63,16 +73,41 @@ class Household:
         self._hub.store.put_errand(f"{ERRAND}{guest.device:016x}", _encode(guest))
         self.step()
 
+    def tell_read(self, ids: list[str]) -> None:
+        """The person has seen these here: the other own devices need not show them as new."""
+        own = self._hub.identity.account
+        listed = self._sealed.trust.of(own)
+        if listed is not None and len(listed.devices) > 1:
+            for at in range(0, len(ids), READ_IDS):
+                self._outbox.control(own, read(ids[at : at + READ_IDS]))
+
+    def obey(self, entry: Entry, content: Content) -> None:
+        """What another device of this account says."""
+        data = content.data or b""
+        match content.control:
+            case Control.READ:
+                self._reads.mark_elsewhere(set(read_of(data)))
+            case Control.HISTORY:
+                self.moving.take(entry.by, part_of(data))
+            case Control.MOVED:
+                self.moving.arrived(entry.by)
+            case _:
+                pass
+
     def connected(self) -> None:
         self.step()
+        self.moving.connected()
 
     def lost(self) -> None:
         self._due = None
+        self.moving.lost()
 
     def deadline(self) -> int | None:
-        return self._due
+        dues = (self._due, self.moving.deadline())
+        return min((due for due in dues if due is not None), default=None)
 
     def tick(self) -> None:
+        self.moving.tick()
         if self._due is not None and self._hub.now >= self._due:
             self._due = None
             self.step()
@@ -105,6 +140,8 @@ class Household:
         )  # fmt: skip
         self._hub.store.drop_errand(name)
         sealed.sessions.guests.pop(guest.device, None)
+        if guest.hand_over:
+            self.moving.hand_over(guest.device)
 
     def _later(self) -> None:
         self._due = self._hub.now + AGAIN_MS

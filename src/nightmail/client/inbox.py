@@ -11,9 +11,12 @@ still until then, with everything behind it: in memory, unacknowledged, so that 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
 
 from msgspec.structs import replace
 
+from nightmail.e2ee.content import Content, decode_content
 from nightmail.e2ee.errors import NotAsAnnounced, Refused
 from nightmail.model.ids import MessageId, account_of
 from nightmail.model.rows import Change, Entry
@@ -46,6 +49,7 @@ class Inbox:
         self._strangers: dict[int, int] = {}
         """Device → until when it need not be asked again who that is."""
         self._blind = sealer.is_blind
+        self.on_control: Callable[[Entry, Content], None] = lambda entry, content: None
         self._emptied = False
         """Everything was handed out, and a lane stands still with some of it."""
         hub.agreed.append(self._agreed)
@@ -175,19 +179,29 @@ class Inbox:
         peer = entry.to if own else author
         known = hub.store.message(original)
         silent = own or entry.kind is Kind.CONTROL
-        mark = Mark.NONE if silent else Mark.READING if known and known.state is Tick.READ else Mark.UNREAD
+        read_elsewhere = not silent and known is None and self._reads.was_read(original)
+        unread = Mark.READING if known and known.state is Tick.READ else Mark.UNREAD
+        mark = Mark.NONE if silent or read_elsewhere else unread
         row = Numbered(entry.by, entry.to, lane, entry.n, original, mark)
         hub.store.put_numbered(row)
         if mark is Mark.READING:
             self._reads.soon(peer)
-        if entry.kind is not Kind.CONTROL and known is None:
+        if entry.kind is Kind.CONTROL:
+            self._obey(entry, note)
+        elif known is None:
             message = Message(
                 id=original, peer=peer, by=entry.by, own=own, at=_stamp(entry, note), body=note.content,
-                kind=entry.kind, life_ms=entry.life_ms, state=Tick.SENT,
+                kind=entry.kind, life_ms=entry.life_ms, state=Tick.READ if read_elsewhere else Tick.SENT,
             )  # fmt: skip
             self._show(message)
             if own:
                 self._receipts.catch_up(message, row)
+
+    def _obey(self, entry: Entry, note: Note) -> None:
+        """Only devices of the own account give each other such words; what is not understood is passed over."""
+        if account_of(entry.by) == self._hub.identity.account:
+            with suppress(Refused):
+                self.on_control(entry, decode_content(note.content))
 
     def _miss(self, lane: Lane, seq: int, entry: Entry, why: str) -> None:
         """It cannot be opened: said in the acknowledgement, which is the request to seal it again."""

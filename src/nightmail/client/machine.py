@@ -107,7 +107,8 @@ class Machine:
         self._sealed = self._sealer if isinstance(self._sealer, Sealed) else None
         self._household: Household | None = None
         if self._sealed is not None:
-            self._household = Household(hub, self._sealed, self._outbox)
+            self._household = Household(hub, self._sealed, self._outbox, self._reads)
+            self._inbox.on_control = self._household.obey
             self._timed.append(self._household)
             self._parts.append(self._household)
         self._greeted = False
@@ -187,7 +188,10 @@ class Machine:
 
     def mark_read(self, peer: int, now: int, only: Collection[str] | None = None) -> int:
         self._at(now)
-        return self._reads.mark(peer, only)
+        read = self._reads.mark(peer, only)
+        if read and self._household is not None:
+            self._household.tell_read(read)
+        return len(read)
 
     def give_up(self, message_id: str, now: int) -> bool:
         self._at(now)

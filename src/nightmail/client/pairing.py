@@ -11,6 +11,8 @@ signed this list, list and key are believed. The lanes, which stood still until 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from nightmail.e2ee.content import decode_content
@@ -44,6 +46,8 @@ class Pairing:
         self._offered: SignedList | None = None
         """What the server says is the account's list. Nobody has vouched for it."""
         self._entries: list[Entry] = []
+        self.on_handed: Callable[[int], None] = lambda _: None
+        """Called with the device that handed the account over to this one."""
 
     @property
     def pending(self) -> bool:
@@ -98,6 +102,7 @@ class Pairing:
         self._trust.put(offered)
         if said.signing:
             self._keyring.put(replace(keys, account=said.signing))
+            self.on_handed(entry.by)
         hub.store.drop_errand(ERRAND)
         self._secret = None
         self._entries.clear()

@@ -16,6 +16,7 @@ from nightmail.model.records import Read, Span
 from nightmail.model.refusals import Refusal
 from nightmail.model.spans import pairs, spans_of
 
+from .events import ReadElsewhere
 from .hub import Hub
 from .messages import Tick
 from .retries import delay_ms
@@ -23,6 +24,8 @@ from .store import Mark, Numbered
 
 SPANS = FormLimits().spans
 """The most intervals that one read mark may list."""
+READ_BEFORE = "read "
+"""How the errands are named that remember what was read elsewhere before it came."""
 
 
 class Reads:
@@ -34,8 +37,8 @@ class Reads:
         """Peers whose last mark is not answered yet."""
         self._failures = 0
 
-    def mark(self, peer: int, only: Collection[str] | None = None) -> int:
-        """Everything shown of a peer's messages counts as read, or `only` these; how many became so."""
+    def mark(self, peer: int, only: Collection[str] | None = None) -> list[str]:
+        """Everything shown of a peer's messages counts as read, or `only` these; which became so."""
         store = self._hub.store
         rows = [row for row in store.marked(Mark.UNREAD, peer) if only is None or row.id in only]
         for row in rows:
@@ -46,7 +49,32 @@ class Reads:
                 store.put_message(replace(message, state=Tick.READ))
         if rows:
             self._say(peer)
-        return len(ids)
+        return sorted(ids)
+
+    def mark_elsewhere(self, ids: Collection[str]) -> None:
+        """Another own device has shown these, and tells the server itself. What is not here yet is remembered."""
+        store = self._hub.store
+        for row in store.marked(Mark.UNREAD):
+            if row.id in ids:
+                store.put_numbered(replace(row, mark=Mark.NONE))
+        known: list[str] = []
+        for ident in ids:
+            message = store.message(ident)
+            if message is None:
+                store.put_errand(f"{READ_BEFORE}{ident}", b"")
+            elif not message.own and message.state is not Tick.READ:
+                store.put_message(replace(message, state=Tick.READ))
+                known.append(ident)
+        if known:
+            self._hub.tell(ReadElsewhere(tuple(known)))
+
+    def was_read(self, ident: str) -> bool:
+        """Whether a message that comes now was read elsewhere before it came; asked once."""
+        name = f"{READ_BEFORE}{ident}"
+        if self._hub.store.errand(name) is None:
+            return False
+        self._hub.store.drop_errand(name)
+        return True
 
     def soon(self, peer: int) -> None:
         self._due.setdefault(peer, self._hub.now)
