@@ -17,9 +17,13 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeAlias
 
 from msgspec import Struct
 
+from nightmail.client.sqlite_store import SqliteStore
 from nightmail.e2ee import bundles, keys, peers, state
 from nightmail.e2ee.chance import SYSTEM
 from nightmail.e2ee.content import Content, encode_content
@@ -32,6 +36,9 @@ from nightmail.model.ids import account_id, device_id
 from nightmail.model.words import Kind
 
 from .meter import fixed_work
+from .sending import Sender
+
+Senders: TypeAlias = "dict[str, Sender]"
 
 NOW = 1_760_000_000_000
 IDLE_US = 560.0
@@ -94,7 +101,7 @@ def per_call(count: int, act: Callable[[], object]) -> float:
     return (time.thread_time_ns() - began) / count / 1_000
 
 
-def a_round(talk: Talk, fresh: DeviceKeys, first: bytes, messages: int) -> dict[str, float]:
+def a_round(talk: Talk, fresh: DeviceKeys, first: bytes, senders: Senders, messages: int) -> dict[str, float]:
     """Microseconds of everything, once."""
     content = encode_content(Content(Kind.TEXT, (WORDS * 9)[: CONTENT_BYTES - 7]))
     assert len(content) == CONTENT_BYTES
@@ -130,10 +137,15 @@ def a_round(talk: Talk, fresh: DeviceKeys, first: bytes, messages: int) -> dict[
     taken["open its first message"] = per_call(
         few, lambda: peers.open_sealed(fresh, peer_of(talk.ada), first, SYSTEM, NOW)
     )
+    for name, sender in senders.items():
+        frames: list[bytes] = []
+        taken[name] = per_call(few, lambda sender=sender, frames=frames: frames.extend(sender.send()))
+        sender.answer(frames)
     return taken
 
 
-GOALS = {"seal": 40.0, "open": 40.0, "begin a session": 2_000.0, "open its first message": 2_000.0}
+GOALS = {"seal": 40.0, "open": 40.0, "begin a session": 2_000.0, "open its first message": 2_000.0,
+         "send to 4 devices": 1_000.0}  # fmt: skip
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -146,7 +158,14 @@ def main(arguments: list[str] | None = None) -> int:
     talk, fresh = Talk(), a_device("carl")
     meeting = peers.begin(talk.ada, peer_of(fresh), bundles.decode_bundle(a_bundle(fresh)), SYSTEM, NOW)
     _, first = peers.seal(meeting, pad(bytes(CONTENT_BYTES)))
-    rounds = [a_round(talk, fresh, first, options.messages) for _ in range(options.rounds)]
+    with TemporaryDirectory() as folder:
+        senders: Senders = {}
+        for devices in (1, 4):
+            place = Path(folder) / str(devices)
+            place.mkdir()
+            name = f"send to {devices} device{'s' * (devices > 1)}"
+            senders[name] = Sender(SqliteStore(place, SYSTEM.draw(32)), devices, CONTENT_BYTES)
+        rounds = [a_round(talk, fresh, first, senders, options.messages) for _ in range(options.rounds)]
     figures = [
         Figure(
             name,
