@@ -87,3 +87,22 @@ def test_a_device_is_renamed_and_removed(hand: Hand, tmp_path: Path) -> None:
     hand.gets("devices", "remove", made["device"], "--profile", ada)
     (listed,) = hand.gets("devices", "list", "--profile", ada)
     assert [each["label"] for each in listed["devices"]] == ["terminal"]
+
+
+def test_an_account_moves_with_its_history_and_the_old_device_is_removed(hand: Hand, tmp_path: Path) -> None:
+    ada, bob = hand.registers("ada"), hand.registers("bob")
+    hand.gets("send", "-p", bob, ada, "from before")
+    hand.gets("listen", "-p", ada, "--until-empty")
+    phone = str(tmp_path / "new phone")
+    with a_new_device(ada, "--profile", phone, "--move") as (process, shown):
+        (moved,) = hand.gets("migrate", shown["code"], "--profile", ada, "--yes")
+        said, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors, json.loads(said)["device"]) == (0, "", moved["device"])
+    assert [each["text"] for each in hand.gets("history", bob, "--profile", phone)] == ["from before"]
+    assert len(hand.gets("search", "before", "--profile", phone)) == 1
+    (listed,) = hand.gets("devices", "list", "--profile", phone)
+    assert [each["device"] for each in listed["devices"]] == [moved["device"]]
+    assert hand.types("devices", "list", "--profile", ada).exit_code in {12, 15}
+    hand.gets("send", "-p", bob, ada, "to the new one")
+    texts = [e["text"] for e in hand.gets("listen", "-p", phone, "--until-empty") if e["type"] == "message"]
+    assert texts == ["to the new one"]

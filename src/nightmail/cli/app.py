@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "unblock": ("block:unblock", "Take messages from somebody again."),
     "verify-contact": ("verify_contact", "Compare safety numbers with somebody."),
     "link": ("link", "Make this a further device of an account, or take one in."),
+    "migrate": ("migrate", "Move the account to a new device, with its history."),
     "devices": ("devices", "List, link, rename and remove the devices of an account."),
     "lock": ("lock", "Set and remove the PIN against a stolen number."),
     "profile": ("profile", "Show and change what keeps a profile sealed."),

@@ -16,6 +16,7 @@ from rich.padding import Padding
 
 from nightmail.client import Client, linking
 from nightmail.client.errors import Misused
+from nightmail.client.events import Moved
 from nightmail.client.linking import LinkRequest
 from nightmail.model.handles import spelled
 
@@ -40,6 +41,7 @@ from .unlocking import can_ask, keeping_options, secret_for, secret_to_keep
 @click.command("link", short_help="Make this a further device of an account, or take one in.")
 @click.argument("what", metavar="HANDLE|CODE|-")
 @click.option("--label", default="second device", help="On the new device: what it is called in the list.")
+@click.option("--move", is_flag=True, help="On the new device: the whole account moves here (nightmail migrate).")
 @click.option("--yes", is_flag=True, help="On the primary device: do not ask for confirmation.")
 @click.option("--timeout", type=click.FloatRange(min=1), default=600.0, metavar="SECONDS", help="How long to wait.")
 @keeping_options
@@ -47,7 +49,7 @@ from .unlocking import can_ask, keeping_options, secret_for, secret_to_keep
 @server_options
 @as_json_option
 def command(
-    what: str, label: str, yes: bool, timeout: float, profile: str | None, servers: tuple[str, ...],
+    what: str, label: str, move: bool, yes: bool, timeout: float, profile: str | None, servers: tuple[str, ...],
     ca_file: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Make this machine a further device of the account HANDLE: shows a code, and waits.
@@ -72,10 +74,10 @@ def command(
     except Misused as error:
         raise Failure(Exit.USAGE, sentence(error), "Name another folder (--profile).") from None
     remember_servers(path, found)
-    _show(request, as_json)
+    _show(request, move, as_json)
     client = client_of(path, found, ca_file=ca_file, secret=secret)
     try:
-        device = asyncio.run(_wait(client, timeout))
+        device = asyncio.run(_wait(client, move, timeout))
     except TimeoutError:
         again = command_line("link", what, "--profile", short_name(path))
         raise Failure(Exit.QUEUED, "Nobody took the device in.", f"The same code is shown again by: {again}") from None
@@ -96,22 +98,26 @@ def fingerprint(request: LinkRequest) -> str:
 # --- the new device ---------------------------------------------------------------------------
 
 
-def _show(request: LinkRequest, as_json: bool) -> None:
+def _show(request: LinkRequest, move: bool, as_json: bool) -> None:
     if as_json:
         say_json({"type": "code", "code": request.code, "fingerprint": fingerprint(request)})
         return
     page = console()
     page.print("On the account's primary device:", style="bold")
     # Never cut or broken: it is there to be copied whole, however narrow the terminal is.
-    page.print(f"\n  nightmail link '{request.code}'\n", markup=False, soft_wrap=True)
+    page.print(f"\n  nightmail {'migrate' if move else 'link'} '{request.code}'\n", markup=False, soft_wrap=True)
     page.print(Padding(squares(request.code), (0, 2)))
     page.print(f"Its fingerprint there must be {fingerprint(request)}. Waiting …", markup=False)
 
 
-async def _wait(client: Client, seconds: float) -> int:
-    """Until the primary device has vouched for this one, and has told it whose it is."""
+async def _wait(client: Client, move: bool, seconds: float) -> int:
+    """Until the primary device has vouched for this one, and has told it whose it is; if it moves, all of it."""
+    moved = asyncio.Event()
+    client.on(Moved)(lambda _: moved.set())
     async with asyncio.timeout(seconds), client:
         await client.ready()
+        if move:
+            await moved.wait()
         return client.identity.device
 
 
@@ -120,7 +126,7 @@ async def _wait(client: Client, seconds: float) -> int:
 
 def _take_in(client: Client, request: LinkRequest, yes: bool, seconds: float, as_json: bool) -> None:
     if not yes:
-        _confirm(request)
+        confirm(request, f"Take it in as a device of {plain(request.handle)}? It will read everything from now on.")
     try:
         device = asyncio.run(_link(client, request, seconds))
     except TimeoutError:
@@ -134,15 +140,15 @@ def _take_in(client: Client, request: LinkRequest, yes: bool, seconds: float, as
         console().print(f"Device {device:x} ({plain(request.label)}) is one of yours now.", markup=False)
 
 
-def _confirm(request: LinkRequest) -> None:
+def confirm(request: LinkRequest, question: str) -> None:
+    """Show what asks, and have it agreed to."""
     for name, value in (
         ("label", request.label), ("platform", request.platform.name.lower()), ("fingerprint", fingerprint(request)),
     ):  # fmt: skip
         click.echo(f"{name:12} {plain(value)}", err=True)
     if not can_ask():
         raise Failure(Exit.USAGE, "Nobody can be asked.", "Say --yes if this is the device.")
-    click.confirm(f"Take it in as a device of {plain(request.handle)}? It will read everything from now on.",
-                  abort=True, err=True)  # fmt: skip
+    click.confirm(question, abort=True, err=True)
 
 
 async def _link(client: Client, request: LinkRequest, seconds: float) -> int:

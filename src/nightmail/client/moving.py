@@ -139,5 +139,8 @@ class Moving:
             store.put_errand(FROM, _encode([device, part.number]))
             return
         store.drop_errand(FROM)
-        self._outbox.control(account_of(device), control(Control.MOVED, b""), only=device)
-        self._hub.tell(Moved(self._hub.identity.device))
+        self._outbox.control(
+            account_of(device), control(Control.MOVED, b""), only=device,
+            # The old device waits for this word: only when the server has it may somebody leave.
+            then=lambda: self._hub.tell(Moved(self._hub.identity.device)),
+        )  # fmt: skip

@@ -1,0 +1,72 @@
+"""`nightmail migrate`: move an account to a new device, with its history; this one ends itself.
+
+Knows:   the new device runs `nightmail link HANDLE --move`, and shows the code.
+Touches: the profile; when the new device has everything, this one is no device any more, and only its folder is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import click
+
+from nightmail.client import Client
+from nightmail.client.errors import Stopped
+from nightmail.client.events import DeviceRemoved, Ended, Moved
+from nightmail.client.linking import LinkRequest
+
+from .failing import Exit, Failure
+from .link import confirm
+from .profiles import chosen, client_of, profile_option, server_options, servers_of
+from .saying import as_json_option, console, say_json
+
+
+@click.command("migrate", short_help="Move the account to a new device, with its history.")
+@click.argument("code", metavar="CODE|-")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--timeout", type=click.FloatRange(min=1), default=600.0, metavar="SECONDS", help="How long to wait.")
+@profile_option
+@server_options
+@as_json_option
+def command(
+    code: str, yes: bool, timeout: float, profile: str | None, servers: tuple[str, ...], ca_file: str | None,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Move the account to the device that shows CODE (or - to read it from standard input), with its history.
+
+    On the new device: nightmail link HANDLE --move. When it has everything, this device sends what it still has to
+    send, and is removed from the account. What was not finished goes on with the next command.
+    """
+    path = chosen(profile)
+    client = client_of(path, servers_of(path, servers), ca_file=ca_file)
+    request = LinkRequest.parse(sys.stdin.read() if code == "-" else code)
+    if not yes:
+        confirm(request, "Move the account to it? This device is removed when it has everything.")
+    try:
+        device = asyncio.run(_migrate(client, request, timeout))
+    except TimeoutError:
+        raise Failure(
+            Exit.QUEUED, "The account has not moved completely.", "Keep the new device online; it goes on with listen."
+        ) from None
+    if as_json:
+        say_json({"handle": request.handle, "device": f"{device:x}"})
+        return
+    console().print(f"The account is on device {device:x} now. This profile is of no use now: {path}", markup=False)
+
+
+async def _migrate(client: Client, request: LinkRequest, seconds: float) -> int:
+    """Until the new device has everything, and this one is removed."""
+    moved = False
+    async with asyncio.timeout(seconds), client:
+        events = client.events()
+        device = await client.migrate(request)
+        try:
+            async for event in events:
+                moved = moved or isinstance(event, Moved)
+                if moved and isinstance(event, (DeviceRemoved, Ended)):
+                    break
+        except Stopped:
+            if not moved:
+                raise
+    return device
