@@ -66,3 +66,16 @@ def test_a_new_phone_changes_the_number_and_nothing_goes_out_before_that_is_acce
     texts = [each["text"] for each in hand.gets("listen", "-p", phone, "--until-empty") if each["type"] == "message"]
     assert texts == ["Is it you?"]
     assert hand.gets("verify-contact", ada, "-p", phone)[0]["safety_number"] == agreed["safety_number"]
+
+
+def test_whoever_was_never_verified_is_written_to_and_the_change_is_said(hand: Hand) -> None:
+    ada, bob = a_talk(hand)
+    (hand.folder / "pin").write_text("2468\n")
+    hand.gets("lock", "set", "-p", bob, "--pin-file", str(hand.folder / "pin"))
+    phone = str(hand.folder / "new phone")
+    assert hand.types("register", bob, "--profile", phone, NIGHTMAIL_PIN="2468").exit_code == 0
+
+    (said,) = hand.gets("send", "-p", ada, bob, "Is it you?")
+    assert (said["state"], said["security_code_changed"]) == ("sent", True)
+    (again,) = hand.gets("send", "-p", ada, bob, "It is.")
+    assert "security_code_changed" not in again

@@ -23,7 +23,7 @@ from nightmail.model.words import Lane
 
 from .failing import Exit
 from .profiles import chosen, client_of, profile_option, server_options, servers_of, short_name
-from .saying import TICKS, as_json_option, command_line, console, say_json
+from .saying import TICKS, as_json_option, command_line, console, plain, say_json
 
 WAITS = {"queued": Tick.PENDING, "sent": Tick.SENT, "delivered": Tick.DELIVERED, "read": Tick.READ}
 
@@ -71,7 +71,8 @@ def command(
     if as_json:
         state = "queued" if receipt.state is Tick.PENDING else receipt.state.name.lower()
         shape = {"message_id": receipt.message_id, "conversation_id": outcome.conversation, "state": state}
-        say_json({**shape, "held": True} if outcome.held else shape)
+        marks = {"security_code_changed": outcome.changed, "held": outcome.held}
+        say_json({**shape, **{mark: True for mark, so in marks.items() if so}})
     else:
         _say(outcome, path, reached, to)
     sys.exit(Exit.DONE if reached else Exit.QUEUED)
@@ -95,12 +96,16 @@ def _text(text: str | None) -> str:
 class Outcome(NamedTuple):
     receipt: Receipt
     conversation: str
+    changed: bool
+    """Another key of theirs was believed while this was sent."""
     held: bool
     """Their key changed after it was verified: it waits for the person, not for the network."""
 
 
 async def _send(client: Client, wish: Wish) -> Outcome:
     """Queue it, then wait until it got far enough, or until waiting is of no use."""
+    changes: list[SecurityCodeChanged] = []
+    client.on(SecurityCodeChanged)(changes.append)
     async with client:
         events = client.events()
         receipt = await client.send(wish.to, wish.text, lane=wish.lane)
@@ -114,8 +119,10 @@ async def _send(client: Client, wish: Wish) -> Outcome:
             for task in (waiting, hopeless):
                 task.cancel()
             await asyncio.gather(waiting, hopeless, return_exceptions=True)
-        conversation = conversation_id(client.identity.account, account_id(spelled(wish.to)))
-        return Outcome(receipt, conversation, receipt.state is Tick.PENDING and client.trust(wish.to).held)
+        peer = account_id(spelled(wish.to))
+        conversation = conversation_id(client.identity.account, peer)
+        changed = any(change.account == peer for change in changes)
+        return Outcome(receipt, conversation, changed, receipt.state is Tick.PENDING and client.trust(wish.to).held)
 
 
 def _say(outcome: Outcome, path: Path, reached: bool, to: str) -> None:
@@ -124,6 +131,9 @@ def _say(outcome: Outcome, path: Path, reached: bool, to: str) -> None:
     page.print(f"{TICKS[receipt.state]} {state}  {receipt.message_id}", markup=False)
     if outcome.held and not reached:
         page.print("Their security code has changed since you verified it. The message waits until you accept that:")
+        page.print(f"  {command_line('verify-contact', '--profile', short_name(path), to)}", markup=False)
+    elif outcome.changed:
+        page.print(f"The security code of {plain(to)} has changed: a new phone, or somebody else.", markup=False)
         page.print(f"  {command_line('verify-contact', '--profile', short_name(path), to)}", markup=False)
     elif receipt.state is Tick.PENDING and not reached:
         page.print("No server answered. The message is safe in the outbox, and goes out with the next command:")
