@@ -19,7 +19,8 @@ from nightmail.client.store import Mark, Missed
 from nightmail.model.answers import Joined
 from nightmail.model.ids import SERVER
 from nightmail.model.records import Claimed, Listed, Published, Registered, Sent, Unlinked
-from nightmail.model.words import Platform
+from nightmail.model.rows import Entry
+from nightmail.model.words import Kind, Platform
 from nightmail.wire.items import Answered, Devices, FromServer
 from tests.client.town import Device, Town
 
@@ -471,6 +472,38 @@ def test_if_nobody_comes_in_its_place_the_message_has_failed_also_after_a_crash(
     town.settle()
     assert (alice.state(message), alice.store.orphans()) == ("failed", [])
     assert [failed.reason for failed in alice.told(MessageFailed)] == ["device_removed"]
+
+
+def test_what_a_device_sent_before_it_left_the_list_is_shown_and_what_it_sends_later_is_not() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    laptop = town.pair(bob)
+    laptop.connect()
+    town.settle()
+    laptop.says(alice, "one")
+    town.settle()
+    alice.cut()
+    laptop.says(alice, "on my way out")
+    town.settle()
+    envelope = said_by(laptop, Sent)[-1].envelopes[0]
+    town.say(bob.me.device, Unlinked(laptop.me.device))
+    bob.machine.sign_again(town.now)
+    bob.look()
+    town.settle(bob)
+    assert envelope.device == alice.me.device
+    alice.connect()
+    alice.says(bob, "hello")
+    town.settle(alice, bob)
+    assert alice.heard() == ["one", "on my way out"]
+    town.wait(120_000)
+    later = Entry(
+        laptop.me.device, alice.me.account, 9, f"{laptop.me.device:x}:{town.now}:00009:x", b"t" * 16, Kind.TEXT,
+        None, town.now, 0, envelope.ciphertext,
+    )  # fmt: skip
+    assert alice.machine.sealed.knows(later) is False
+    for _ in range(33):
+        town.wait(86_400_000)
+        town.settle(alice, bob)
+    assert laptop.me.device not in alice.store.peers(bob.me.account)
 
 
 # --- lanes --------------------------------------------------------------------------------------

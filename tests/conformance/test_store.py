@@ -19,13 +19,17 @@ from nightmail.client.store import (
     Early,
     Identity,
     Mark,
+    Missed,
     Numbered,
     Outgoing,
+    OwnKeys,
     Store,
+    Trusted,
 )
 from nightmail.client.words import terms_of
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.model.ids import account_id, device_id
+from nightmail.model.records import Envelope
 from nightmail.model.words import Kind, Lane
 
 ALICE, BOB = account_id("alice"), account_id("bob")
@@ -234,6 +238,71 @@ def test_a_device_list_is_replaced_as_a_whole(kept: Kept) -> None:
     kept.store.put_device_list(DeviceList(BOB, 1, {TABLET: 7}))
     kept.store.put_device_list(DeviceList(BOB, 2, {TABLET + 1: 8}))
     assert kept.store.device_list(BOB) == DeviceList(BOB, 2, {TABLET + 1: 8})
+
+
+# --- sealing ------------------------------------------------------------------------------------
+
+
+def test_keys_sessions_and_believed_lists_are_kept_and_replaced(kept: Kept) -> None:
+    store = kept.store
+    assert (store.own_keys(), store.peer(TABLET), store.trusted(BOB)) == (None, None, None)
+    keys, trusted = OwnKeys(b"state", 3, 9), Trusted(BOB, b"signed", verified=True, left={TABLET: 5})
+    store.put_own_keys(OwnKeys(b"before"))
+    store.put_own_keys(keys)
+    for device, state in ((TABLET, b"old"), (TABLET, b"new"), (PHONE, b"other")):
+        store.put_peer(device, state)
+    store.put_trusted(Trusted(BOB, b"first"))
+    store.put_trusted(trusted)
+    store.commit()
+    store = kept.crash()
+    assert (store.own_keys(), store.peer(TABLET), store.trusted(BOB)) == (keys, b"new", trusted)
+    assert (store.peers(), store.peers(BOB)) == (sorted((PHONE, TABLET)), [TABLET])
+    store.drop_peer(TABLET)
+    assert (store.peer(TABLET), store.peers(BOB)) == (None, [])
+
+
+def test_what_is_half_done_is_kept_until_it_is_dropped(kept: Kept) -> None:
+    store = kept.store
+    store.put_claim(TABLET, 1)
+    store.put_claim(TABLET, 2)
+    store.put_claim(PHONE, 3)
+    store.put_orphan("b")
+    store.put_orphan("a")
+    store.put_orphan("a")
+    for name in ("guest 2", "guest 1", "gues", "moving"):
+        store.put_errand(name, name.encode())
+    store.put_errand("moving", b"on")
+    store.commit()
+    store = kept.crash()
+    assert (store.claims(), store.orphans()) == ({TABLET: 2, PHONE: 3}, ["a", "b"])
+    assert (store.errands("guest "), store.errand("moving"), store.errand("else")) == (
+        ["guest 1", "guest 2"],
+        b"on",
+        None,
+    )
+    store.drop_claim(TABLET)
+    store.drop_orphan("a")
+    store.drop_errand("guest 1")
+    assert (store.claims(), store.orphans(), store.errands("guest ")) == ({PHONE: 3}, ["b"], ["guest 2"])
+
+
+def test_what_could_not_be_opened_is_kept_and_marked_when_it_is_healed(kept: Kept) -> None:
+    store = kept.store
+    for row in (Missed("b", TABLET, 2), Missed("a", TABLET, 1)):
+        store.put_missed(row)
+    store.put_missed(Missed("b", TABLET, 2, healed=True))
+    assert store.missed() == [Missed("a", TABLET, 1), Missed("b", TABLET, 2, healed=True)]
+    assert (store.find_missed("a"), store.find_missed("c")) == (Missed("a", TABLET, 1), None)
+
+
+def test_envelopes_stay_in_the_row_they_were_sealed_for(kept: Kept) -> None:
+    row = Outgoing(
+        to=BOB, lane=Lane.HIGH, n=1, id="i", original="i", nonce=b"n", tag=b"t", composed_at=5,
+        envelopes={TABLET: Envelope(TABLET, 7, b"sealed")}, content=b"control",
+    )  # fmt: skip
+    kept.store.put_outgoing(row)
+    kept.store.commit()
+    assert kept.crash().outgoing() == [row]
 
 
 # --- searching --------------------------------------------------------------------------------

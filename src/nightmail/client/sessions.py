@@ -94,10 +94,13 @@ class Sessions:
         self._hub.store.put_peer(peer.device, encode_peer(peer))
 
     def forget(self, now: int) -> None:
-        """Daily: let go of skipped keys whose time is over."""
+        """Daily: let go of skipped keys whose time is over, and of devices that left long ago."""
         for device in self._hub.store.peers():
             peer = self.find(device)
-            if peer is not None and (after := peers.forget(peer, now)) != peer:
+            if self._trust.is_gone(device):
+                self._cache.pop(device, None)
+                self._hub.store.drop_peer(device)
+            elif peer is not None and (after := peers.forget(peer, now)) != peer:
                 self.put(after)
 
     def _listed(self, device: int) -> Peer:

@@ -61,6 +61,12 @@ class Trust:
         left = row.left.get(entry.by) if row else None
         return left is not None and entry.at <= left + SKEW_MS and self._hub.store.peer(entry.by) is not None
 
+    def is_gone(self, device: int) -> bool:
+        """It left its account's list so long ago that nothing of it can come any more."""
+        row = self.row(account_of(device))
+        left = row.left.get(device) if row else None
+        return left is not None and self._hub.now - left >= LEFT_MS
+
     def believe(self, item: Devices) -> DeviceList | None:
         """What the server says about an account's devices, if the account says so as well."""
         account = item.account
@@ -84,7 +90,7 @@ class Trust:
         if known is not None and known.signed == signed.signed:
             return
         now = self._hub.now
-        left = {device: at for device, at in row.left.items() if now - at < LEFT_MS}
+        left = {device: at for device, at in row.left.items() if self._hub.store.peer(device) is not None}
         for address in known.devices if known else ():
             if address not in signed.devices:
                 left[address.device] = now
