@@ -11,8 +11,9 @@ from typing import TypeVar
 import pytest
 from msgspec.structs import replace
 
-from nightmail.client.events import KeysRefused, ListRefused, SecurityCodeChanged, Unreadable
+from nightmail.client.events import KeysRefused, ListRefused, Provisioned, Reachable, SecurityCodeChanged, Unreadable
 from nightmail.e2ee import keys as own_keys
+from nightmail.e2ee.curves import signing_public
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.lists import check_list, sign_list
 from nightmail.model.answers import Bundle
@@ -219,6 +220,90 @@ def test_another_key_for_the_own_account_is_never_believed() -> None:
     assert said_by(alice, Sent) == []
     recover(town)
     assert bob.heard() == ["hello"]
+
+
+def test_another_key_with_an_injected_device_is_not_even_a_change() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    alice.says(bob, "one")
+    town.settle()
+    theirs = own_keys.make_keys(Address(device_id(bob.me.account, 99), 1), town.secrets, town.now, primary=True)
+
+    def impersonate(item: Devices) -> Devices:
+        signed = sign_list(theirs.account, item.account, item.version, {theirs.address: theirs.identity.public})
+        return replace(item, signed=signed.signed)
+
+    forge_list(town, alice, bob.me.account, impersonate)
+    alice.machine._lists.forget(bob.me.account)
+    alice.says(bob, "two")
+    town.settle()
+    assert alice.told(SecurityCodeChanged) == []
+    assert "is not on version" in sentences(alice, ListRefused)
+    recover(town)
+    assert bob.heard() == ["one", "two"]
+
+
+def test_what_was_sealed_for_a_former_key_is_not_sent_under_another() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    alice.says(bob, "one")
+    town.settle()
+    theirs = own_keys.make_keys(Address(bob.me.device, bob.me.registration), town.secrets, town.now, primary=True)
+
+    def impersonate(item: Devices) -> Devices:
+        signed = sign_list(theirs.account, item.account, item.version, {theirs.address: theirs.identity.public})
+        return replace(item, signed=signed.signed)
+
+    town.meddle = lambda device, item: None if isinstance(item, Answered) else item
+    alice.says(bob, "two")
+    assert [len(row.envelopes) for row in alice.store.outgoing()] == [1]
+    forge_list(town, alice, bob.me.account, impersonate)
+    alice.cut()
+    alice.machine._lists.forget(bob.me.account)
+    alice.connect()
+    town.settle()
+    assert [event.verified for event in alice.told(SecurityCodeChanged)] == [False]
+    assert [len(row.envelopes) for row in alice.store.outgoing()] == [0]
+    assert alice.machine.sealed.sessions.find(bob.me.device) is None
+
+
+def test_a_list_of_the_own_account_that_somebody_else_signed_is_refused_from_the_first_day() -> None:
+    town = Town(sealed=True)
+    alice = town.join("alice")
+    mallory = own_keys.make_keys(Address(alice.me.device, alice.me.registration), town.secrets, town.now, primary=True)
+
+    def impersonate(item: Devices) -> Devices:
+        signed = sign_list(mallory.account, item.account, item.version, {mallory.address: mallory.identity.public})
+        return replace(item, signed=signed.signed)
+
+    forge_list(town, alice, alice.me.account, impersonate)
+    alice.connect()
+    town.settle()
+    assert "the security code has changed" in sentences(alice, ListRefused)
+    assert alice.told(Reachable) == []
+    known = alice.machine.sealed.trust.of(alice.me.account)
+    assert known is None or known.key != signing_public(mallory.account)
+
+
+def test_a_new_device_does_not_believe_a_list_that_is_not_by_the_key_it_was_told() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    laptop = town.pair(alice)
+    key = town.secrets.draw(32)
+
+    def impersonate(item: Devices) -> Devices:
+        known = check_list(item.signed, item.account)
+        return replace(item, signed=sign_list(key, item.account, known.version, known.devices).signed)
+
+    forge_list(town, laptop, alice.me.account, impersonate)
+    laptop.connect()
+    town.settle()
+    assert laptop.told(Provisioned) == []
+    honest(town)
+    laptop.cut()
+    laptop.connect()
+    town.settle()
+    assert laptop.told(Provisioned) == [Provisioned()]
+    bob.says(alice, "to both")
+    town.settle()
+    assert laptop.heard() == ["to both"]
 
 
 # --- envelopes ----------------------------------------------------------------------------------

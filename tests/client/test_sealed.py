@@ -189,6 +189,19 @@ def test_a_crash_before_an_opened_message_is_committed_opens_it_again() -> None:
     assert bob.told(Unreadable) == []
 
 
+def test_the_state_of_what_was_opened_is_durable_with_it_and_its_one_time_keys_are_gone() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    alice.says(bob, "one")
+    town.settle()
+    first = bob.store.peer(alice.me.device)
+    alice.says(bob, "two")
+    town.settle()
+    bob.crash()
+    assert bob.store.peer(alice.me.device) not in (None, first)
+    keys = bob.machine.sealed.keyring.keys
+    assert (len(keys.one_time), len(keys.one_time_kem)) == (99, 19)
+
+
 # --- healing ------------------------------------------------------------------------------------
 
 
@@ -235,6 +248,10 @@ def test_what_could_not_be_opened_stands_where_it_stood_once_it_is_healed() -> N
     town.settle()
     assert [message.text for message in bob.store.history(alice.me.account, 9)] == ["one", "yes", "two", "three"]
     assert {alice.state(second), alice.state(third)} == {"delivered"}
+    ours, theirs = alice.store.message(second.id), bob.store.message(second.id)
+    assert ours is not None
+    assert theirs is not None
+    assert ours.at == theirs.at
     assert bob.store.missed() == [Missed(second.id, alice.me.device, bob.store.missed()[0].at, True)]
 
 
@@ -531,6 +548,23 @@ def test_a_lane_stands_still_for_a_list_in_order_and_nothing_of_it_is_acknowledg
     town.wait(6_000)
     town.settle()
     assert bob.heard() == ["0", "1", "2"]
+
+
+def test_a_lane_that_stands_still_for_one_and_then_for_another_keeps_everything_behind_them() -> None:
+    town, (alice, bob, carol) = a_town("alice", "bob", "carol")
+    town.meddle = lambda device, item: None if isinstance(item, Devices) and device == bob.me.device else item
+    for author, text in ((alice, "one"), (carol, "two"), (alice, "three"), (carol, "four")):
+        author.says(bob, text)
+        town.settle(author)
+        bob.exchange()
+        bob.exchange()
+    assert bob.heard() == []
+    town.meddle = lambda device, item: item
+    town.wait(6_000)
+    town.settle()
+    town.wait(6_000)
+    town.settle()
+    assert bob.heard() == ["one", "two", "three", "four"]
 
 
 def test_an_answered_claim_is_not_asked_for_again_and_an_unanswered_one_is_under_the_same_number() -> None:
