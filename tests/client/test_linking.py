@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from nightmail.client import Client
-from nightmail.client.errors import Misused
+from nightmail.client.errors import Misused, Stopped
+from nightmail.client.events import Moved
 from nightmail.client.linking import LinkRequest, begin
 from nightmail.model.words import Platform
 from nightmail.testing import running_server
@@ -65,3 +66,33 @@ def test_a_code_is_read_as_it_was_written_and_nothing_else_is_taken_for_one() ->
         with pytest.raises(Misused):
             LinkRequest.parse(wrong)
     assert "ss" not in repr(request)
+
+
+def test_an_account_moves_to_another_device_with_what_was_said(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with running_server() as server, asyncio.timeout(WAIT_S):
+            at = [server.url]
+            async with (
+                Client(tmp_path / "carol", at, handle="carol") as carol,
+                Client(tmp_path / "old", at, handle="dave") as old,
+            ):
+                await (await carol.send("dave", "Keep this.")).delivered()
+                await (await old.send("carol", "I will.")).delivered()
+                code = begin(tmp_path / "new", "dave", "new phone").code
+                moving = asyncio.create_task(old.migrate(code))
+                async with Client(tmp_path / "new", at) as new:
+                    moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                    new.on(Moved)(lambda _: moved.set_result(None))
+                    with pytest.raises(Stopped):
+                        async for _ in old.events():
+                            pass  # until it has revoked itself
+                    await asyncio.gather(moving, moved)
+                    assert [m.text for m in new.history("carol")] == ["Keep this.", "I will."]
+                    await (await carol.send("dave", "Still you?")).delivered()
+                    assert (await anext(new.messages())).text == "Still you?"
+                    await (await new.send("carol", "Still me.")).delivered()
+                    assert carol.safety_number("dave") == new.safety_number("carol")
+                    assert len(await new.devices()) == 1
+                    assert (await new.link_here(tmp_path / "another")) != new.identity.device
+
+    asyncio.run(story())
