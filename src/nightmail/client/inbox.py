@@ -59,6 +59,10 @@ class Inbox:
         self._strangers.clear()
         self._emptied = False
 
+    @property
+    def stands_still(self) -> bool:
+        return bool(self._still)
+
     def drained(self) -> None:
         """Everything that waited has been handed out: told once all of it is judged, too."""
         self._emptied = bool(self._still)

@@ -70,7 +70,8 @@ class Keyring:
             return
         hub = self._hub
         if not _unconfirmed(self.keys):
-            self.put(stock(self.keys, hub.secrets, hub.now))
+            limits = hub.limits
+            self.put(stock(self.keys, hub.secrets, hub.now, limits.stock_one_time, limits.stock_kem))
         self._publish()
 
     def deadline(self) -> int | None:
@@ -93,9 +94,12 @@ class Keyring:
         return tended
 
     def _make(self) -> DeviceKeys:
-        hub, me = self._hub, self._hub.identity
+        hub, me, limits = self._hub, self._hub.identity, self._hub.limits
         # Whoever is linked made its keys when it asked for that: only an account's first device comes here.
-        keys = make_keys(Address(me.device, me.registration), hub.secrets, hub.now, primary=True)
+        keys = make_keys(
+            Address(me.device, me.registration), hub.secrets, hub.now,
+            primary=True, count=limits.stock_one_time, kem_count=limits.stock_kem,
+        )  # fmt: skip
         self._put(OwnKeys(encode_keys(keys), tended_at=hub.now), keys)
         return keys
 

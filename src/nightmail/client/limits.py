@@ -28,6 +28,14 @@ class ClientLimits(Struct, frozen=True):
     reseals: int = 3
     """How often one message is sealed again for one device that could not open it or had no copy."""
 
+    # --- sealing
+    stock_one_time: int = 100
+    """One-time X25519 keys that are made at once: half of what the server holds."""
+    stock_kem: int = 20
+    """Likewise, one-time KEM keys."""
+    restart_ms: int = 3_600_000
+    """At most so often a session is begun with a device because it could not open something: no loops."""
+
     # --- receiving
     ack_entries: int = 32
     """Entries after which an acknowledgement goes out at once."""
@@ -42,6 +50,8 @@ class ClientLimits(Struct, frozen=True):
     # --- the connection
     welcome_ms: int = 10_000
     """A server that takes longer to say Welcome is given up."""
+    blind_ms: int = 60_000
+    """A new device that was not told yet whose it is, and has entries that it cannot judge, connects anew so often."""
     connect_ms: int = 10_000
     """Likewise, one that takes longer to open a socket."""
     backoff_ms_min: int = 500

@@ -59,6 +59,7 @@ from .successors import Successors
 from .ticks import Ticks
 
 AGENT = "nightmail-python"
+BLIND = "nobody has told this device yet whose it is"
 
 
 class Part(Protocol):
@@ -118,6 +119,8 @@ class Machine:
         """When to give the server up: no Welcome, or no Pong."""
         self._ping_at: int | None = None
         self._nonce = 0
+        self._blind_at: int | None = None
+        """When a device that cannot judge anything yet looks into its mailbox from the beginning."""
         self.hangup: str | None = None
         """Why the connection must be closed by us; None: it need not."""
         self.goodbye: Goodbye | None = None
@@ -165,6 +168,7 @@ class Machine:
         if not self._greeted:
             return
         self._greeted, self._first, self._patience, self._ping_at = False, None, None, None
+        self._blind_at = None
         self._hub.lost()
         for part in self._parts:
             part.lost()
@@ -243,7 +247,7 @@ class Machine:
     def deadline(self) -> int | None:
         """When `tick` wants to be called; None: not until something happens."""
         dues = [due for part in self._timed if (due := part.deadline()) is not None]
-        dues += [due for due in (self._patience, self._ping_at) if due is not None]
+        dues += [due for due in (self._patience, self._ping_at, self._blind_at) if due is not None]
         return min(dues, default=None)
 
     def tick(self, now: int) -> None:
@@ -256,6 +260,12 @@ class Machine:
             self._hub.items.append(Ping(self._nonce))
             self._ping_at = now + self._heartbeat_ms
             self._patience = self._patience or now + self._heartbeat_ms
+        if self._blind_at is not None and now >= self._blind_at:
+            self._blind_at = now + self.limits.blind_ms
+            # What it cannot judge it cannot acknowledge, and so may have no credit left for the word it waits for.
+            # A new connection begins with the high lane, in which that word is.
+            if self._sealer.is_blind and self._inbox.stands_still:
+                self.hangup = self.hangup or BLIND
         for part in self._timed:
             part.tick()
 
@@ -320,6 +330,7 @@ class Machine:
         self._hub.frame_bytes = item.frame_bytes
         self._heartbeat_ms = max(1_000, item.heartbeat_ms)
         self._ping_at = self._hub.now + self._heartbeat_ms
+        self._blind_at = self._hub.now + self.limits.blind_ms if self._sealer.is_blind else None
         self._hub.tell(Connected(item.node, item.at))
         self.forget_own_devices()
         self._sealer.connected()

@@ -41,9 +41,15 @@ class Roster:
         return bool(self._keyring.keys.account)
 
     def published(self) -> None:
-        """This device's keys are there for others to use: now it may be listed."""
-        if self.is_primary:
+        """This device's keys are there for others to use: now it may be listed, and wants to see that it is."""
+        if self.is_primary or self._misses_itself:
             self.look()
+
+    @property
+    def _misses_itself(self) -> bool:
+        """It was told whose it is, by a list that is older than the one that names it."""
+        known = self._trust.of(self._hub.identity.account)
+        return known is not None and self._keyring.keys.address not in known.devices
 
     def add(self, address: Address, identity: Identity) -> None:
         self._guests[address] = identity
@@ -69,12 +75,15 @@ class Roster:
 
     def seen(self, item: Devices) -> None:
         """What the server says about this account."""
+        if not self.is_primary and self._misses_itself:
+            self._later()
         if not self.is_primary or not self._keyring.is_published or self._asked:
             return
         wanted = self._wanted(item)
         known = self._trust.of(item.account)
         if known is not None and known.devices == wanted and item.signed == known.signed:
             self._failures = 0
+            self._listed(known)
             return
         if known is not None and known.devices == wanted and known.signed == self._taken:
             # It said that it took this list, and shows another. Signing in a circle would not help.
@@ -104,15 +113,20 @@ class Roster:
         if isinstance(said, Done):
             self._taken = signed.signed
             self._trust.put(signed)
-            for address in signed.devices:
-                self._guests.pop(address, None)
             self._lists.look_again(signed.account)
             self.look()
-            self.on_listed()
+            self._listed(signed)
         elif isinstance(said, ListConflict):
             self.look()
         elif isinstance(said, Refusal):
             self._later()
+
+    def _listed(self, signed: SignedList) -> None:
+        """The server has this list: by its answer or, if that was lost, by what it shows."""
+        if guests := [address for address in self._guests if address in signed.devices]:
+            for address in guests:
+                del self._guests[address]
+            self.on_listed()
 
     def _later(self) -> None:
         hub = self._hub

@@ -65,8 +65,8 @@ class Sessions:
 
     def renew(self, device: int) -> None:
         """Begin anew before the next seal, unless that was done within the hour."""
-        peer = self.find(device)
-        if peer is not None and peer.ready and peers.may_restart(peer, self._hub.now):
+        peer, hub = self.find(device), self._hub
+        if peer is not None and peer.ready and peers.may_restart(peer, hub.now, hub.limits.restart_ms):
             self._request(device)
 
     # --- opening --------------------------------------------------------------------------------
@@ -167,15 +167,12 @@ class Sessions:
             return
         if isinstance(said, UnknownDevice):
             self._lists.forget(account_of(device))
-        if isinstance(said, Refusal) and not said.retry:
-            self._settle(device)
         peer = self.find(device)
-        if peer is not None and peer.ready:
-            # It was to be begun anew. Without keys the session that is there must do.
+        # It was to be begun anew. Without keys the session that is there must do.
+        ready = peer is not None and peer.ready
+        if ready or (isinstance(said, Refusal) and not said.retry):
             self._settle(device)
-            self._wake(device, good=True)
-        else:
-            self._wake(device, good=False)
+        self._wake(device, good=ready)
 
     def _begin(self, device: int, said: Bundle) -> bool:
         hub = self._hub

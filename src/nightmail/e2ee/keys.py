@@ -90,10 +90,14 @@ class Secrets(NamedTuple):
         return "<Secrets>"
 
 
-def make_keys(address: Address, chance: Chance, now: int, *, primary: bool = False) -> DeviceKeys:
+def make_keys(
+    address: Address, chance: Chance, now: int,
+    *, primary: bool = False, count: int = STOCK, kem_count: int = KEM_STOCK,
+) -> DeviceKeys:  # fmt: skip
     """A new device, with prekeys and a full stock. A primary device also gets its account's key."""
     account = chance.draw(KEY_BYTES) if primary else b""
-    return stock(rotate(DeviceKeys(address, IdentityKeys.make(chance), account), chance, now), chance, now)
+    bare = DeviceKeys(address, IdentityKeys.make(chance), account)
+    return stock(rotate(bare, chance, now), chance, now, count, kem_count)
 
 
 def rotate(keys: DeviceKeys, chance: Chance, now: int) -> DeviceKeys:
