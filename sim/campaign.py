@@ -56,6 +56,32 @@ MUST_HAPPEN = {
 """What must have happened at least once in a campaign of 100 seeds or more."""
 
 
+SEALED_EVERY = 4
+SEALED_MUST_HAPPEN = (
+    "session begun", "bundle claimed", "exhausted bundle", "keys published again", "unreadable healed", "undecryptable",
+    "sessions set back", "key changed", "contact verified", "new key accepted", "sealed anew for another key",
+    "linked by a code", "device removed", "began anew", "re-sealed", "re-sealed for a successor",
+    "stale list repaired", "client crashed between commit and ack", "client crashed before its commit",
+)  # fmt: skip
+"""Likewise, in 100 sealed worlds or more."""
+ENOUGH = 100
+
+
+def is_sealed(seed: int) -> bool:
+    """Whether the devices of this world seal, if nobody says otherwise."""
+    return seed % SEALED_EVERY == 0
+
+
+def never_happened(
+    mode: str, opaque: int, sometimes: Counter[str], sealed: int, sealed_times: Counter[str]
+) -> list[str]:  # fmt: skip
+    """What should have happened in so many worlds, and did not."""
+    never = [what for what in MUST_HAPPEN[mode] if not sometimes[what]] if opaque + sealed >= ENOUGH and opaque else []
+    if sealed >= ENOUGH:
+        never += [f"sealed: {what}" for what in SEALED_MUST_HAPPEN if not sealed_times[what]]
+    return never
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mode", choices=("node", "cluster"), default="node")
@@ -66,6 +92,9 @@ def main() -> int:
     parser.add_argument(
         "--off", default="", help="habits and faults that do not occur: " + ", ".join((*FAULTS, *HABITS))
     )
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--sealed", action="store_true", help="sealed devices in every world, not only in every fourth")
+    kind.add_argument("--opaque", action="store_true", help="in none")
     parser.add_argument("--no-shrink", action="store_true")
     options = parser.parse_args()
     named: str = options.off
@@ -74,11 +103,13 @@ def main() -> int:
     began, said = time.monotonic(), time.monotonic()
     spent = time.process_time()
     sometimes: Counter[str] = Counter()
-    events = 0
+    sealed_times: Counter[str] = Counter()
+    events = sealed_worlds = 0
     outcome: dict[str, object] = {"campaign": "sim", "mode": options.mode, "seeds": options.seeds, "seed": options.seed}
     broken_promise = ""
     for seed in range(options.seed, options.seed + options.seeds):
-        plan = Plan(options.mode, seed, options.people, options.seconds or SECONDS[options.mode], off)
+        sealed = options.sealed or (is_sealed(seed) and not options.opaque)
+        plan = Plan(options.mode, seed, options.people, options.seconds or SECONDS[options.mode], off, sealed)
         try:
             world = run(plan)
         except Broken as broken:
@@ -87,16 +118,23 @@ def main() -> int:
             outcome["failed_seed"] = seed
             break
         sometimes += world.sometimes
+        if sealed:
+            sealed_worlds += 1
+            sealed_times += world.sometimes
         events += world.events
         if time.monotonic() - said > 1:
             said = time.monotonic()
             done = seed - options.seed + 1
             print(f"{done} of {options.seeds} seeds, {events:,} events", end="\r", file=sys.stderr, flush=True)
-    never = [what for what in MUST_HAPPEN[options.mode] if not sometimes[what]] if options.seeds >= 100 else []
+    never = never_happened(options.mode, options.seeds - sealed_worlds, sometimes, sealed_worlds, sealed_times)
     if never and not broken_promise:
         print(f"never happened in this campaign: {', '.join(never)}", file=sys.stderr)
     kinds = {"lost": "nothing lost", "doubled": "nothing twice", "reordered": "sender's order"}
-    outcome |= {"events": events, **{key: int(broken_promise == promise) for key, promise in kinds.items()}}
+    outcome |= {
+        "sealed": sealed_worlds,
+        "events": events,
+        **{key: int(broken_promise == promise) for key, promise in kinds.items()},
+    }
     outcome |= {
         "broken": broken_promise or None,
         "never": never,

@@ -34,6 +34,7 @@ def check_all(town: Town, is_seated: Callable[[int], bool]) -> None:
         check_stamps(history, device)
         check_senders_order(history, device)
         check_no_ghosts(history, device)
+        check_readable(town, devices, device)
         if not is_seated(device.me.device):
             raise history.broke("who is here counts as online", f"{device.name} is connected, and nobody knows")
     check_receipts(town, devices)
@@ -45,6 +46,10 @@ def check_not_lost(town: Town, devices: dict[int, Device], message: Message) -> 
     for device in message.envelopes[message.version]:
         if message.original in history.of(device).shown:
             continue
+        if message.is_control and (
+            message.key in history.of(device).stored or history.of(device).gaps or device not in devices
+        ):
+            continue  # As of any copy for an own device, nobody is told that it could not be had.
         if _told(town, message, device) == "failed" or history.may_be_blocked(message):
             continue
         if message.by in history.forgotten or not any(account_of(d) == account_of(message.by) for d in devices):
@@ -154,6 +159,20 @@ def check_no_ghosts(history: History, device: Device) -> None:
         message = history.messages.get(original)
         if message is None or message.fate == "voided":
             raise history.broke("no ghost", f"{device.name} shows {original}, which was never sent")
+
+
+def check_readable(town: Town, devices: dict[int, Device], device: Device) -> None:
+    """What could not be opened came again and could be, or its sender was told that it could not."""
+    history = town.history
+    for missed in device.store.missed():
+        shown = missed.id in device.seen.shown
+        if missed.healed != shown:
+            raise history.broke("unreadable is healed", f"{device.name}: {missed.id} is shown: {shown}, {missed}")
+        if shown or missed.by in history.liars or missed.by not in devices:
+            continue
+        attempts = [attempt for attempt in history.messages.values() if attempt.original == missed.id]
+        if not any(_told(town, attempt, device.me.device) == "failed" for attempt in attempts):
+            raise history.broke("unreadable is healed", f"{device.name} cannot read {missed.id}, and nobody was told")
 
 
 def check_receipts(town: Town, devices: dict[int, Device]) -> None:

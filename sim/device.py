@@ -6,23 +6,37 @@ Never:   does anything for the machine that its driver in the client library wou
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from nightmail.client.errors import StoreFailed
-from nightmail.client.events import Event, MessageFailed, ServerBehind, WaitingForNetwork
-from nightmail.client.machine import Machine
+from nightmail.client.events import (
+    Event,
+    KeysRefused,
+    ListRefused,
+    MessageFailed,
+    Provisioned,
+    SecurityCodeChanged,
+    ServerBehind,
+    WaitingForNetwork,
+)
+from nightmail.client.household import Guest
+from nightmail.client.machine import BLIND, Machine
 from nightmail.client.messages import Message as Written
 from nightmail.client.messages import Tick
 from nightmail.client.route import Route
-from nightmail.client.store import Identity, Mark, Numbered, Outgoing
-from nightmail.model.words import Lane
+from nightmail.client.store import Identity, Mark, Missed, Numbered, Outgoing, Trusted
+from nightmail.e2ee.content import Content, encode_content
+from nightmail.e2ee.lists import check_list
+from nightmail.model.words import Kind, Lane
 from nightmail.wire.closing import FINAL, CloseCode
 
 from .history import Message, Shown
-from .store import Drawn, WatchedSealer, WatchedStore
+from .sealed import Code, Drawn, WatchedSealed
+from .store import WatchedSealer, WatchedStore
+from .store import Written as Durable
 from .tap import Tap
 from .wire import BROKEN, Wire
 
@@ -37,7 +51,7 @@ BETTER = {Tick.DELIVERED: (Tick.DELIVERED, Tick.READ), Tick.READ: (Tick.READ,)}
 
 
 class Device:
-    def __init__(self, person: Person, me: Identity) -> None:
+    def __init__(self, person: Person, me: Identity, code: Code | None = None) -> None:
         self.person, self.me, self.world, self.history = person, me, person.world, person.town.history
         self.name = f"{person.handle}.{me.device & 0xFFF}"
         self.seen = self.history.of(me.device)
@@ -45,6 +59,15 @@ class Device:
         self.ticks: dict[str, Tick] = {}
         """Own message → how far it got, as is durable here."""
         self.store = WatchedStore(self._on_written, person.store_fails, lambda: self.world.maybe(0.5))
+        self.keys: dict[int, bytes] = {}
+        """Account → the key that its list was last believed by, durably."""
+        self.rekeyed: Counter[int] = Counter()
+        """Account → how often that was another one."""
+        self._unannounced: set[int] = set()
+        """Accounts whose key has changed and whose person here was not told yet."""
+        self._copy: dict[int, bytes] | None = None
+        if code is not None:
+            code.keep(self.store)
         self.tap = Tap(self)
         self.route = Route(person.town.backend.addresses, self.limits, self.world.chance)
         self.machine = self._new_machine()
@@ -69,8 +92,11 @@ class Device:
         self._life = 0
 
     def _new_machine(self) -> Machine:
-        chance = self.world.chance
-        return Machine(self.store, self.me, self.limits, chance, Drawn(chance), lambda hub, lists: WatchedSealer(self))
+        chance, sealed = self.world.chance, self.person.town.sealed
+        return Machine(
+            self.store, self.me, self.limits, chance, Drawn(chance),
+            lambda hub, lists: WatchedSealed(self, hub, lists) if sealed else WatchedSealer(self),
+        )  # fmt: skip
 
     # --- connecting -------------------------------------------------------------------------------
 
@@ -204,14 +230,16 @@ class Device:
             return
         for event in events:
             self._tell(event)
+        if self._unannounced:
+            raise self.history.broke("a new key is told", f"{self.name} took one of {self._unannounced} without a word")
         if machine.hangup is not None and self.wire is not None:
             self._hang_up(machine.hangup)
         self._arm()
 
     def _hang_up(self, why: str) -> None:
-        if why != SILENT:
+        if why not in (SILENT, BLIND):
             raise self.history.broke("the server behaves", f"{self.name} hangs up: {why}")
-        self.world.hit("server given up as silent")
+        self.world.hit("server given up as silent" if why == SILENT else "a new device looks again")
         self.leave(silently=False)
         self._redial(BROKEN, 0)
 
@@ -233,8 +261,8 @@ class Device:
 
     # --- what befalls it --------------------------------------------------------------------------
 
-    def crash(self) -> None:
-        """The device dies. What was not committed is gone; the server may not notice."""
+    def crash(self, older: dict[int, bytes] | None = None) -> None:
+        """The device dies. What was not committed is gone; the server may not notice. Its sessions may be `older`."""
         dirty = self.store.dirty
         self.world.tell(self.name, "crashes" + (" before its commit" if dirty else ""))
         if dirty:
@@ -243,14 +271,30 @@ class Device:
         self._turning = self._frozen = False
         self._missed.clear()
         self._writing.clear()
+        self._unannounced.clear()
         wire, self.wire = self.wire, None
         if wire is not None:
             wire.leave(silently=self.world.maybe(0.5))
         self.store.crash()
+        if older is not None:
+            self.store.set_back(older)
         self.machine = self._new_machine()
         self._rings = None
         self._arm()
         self.dial_later(self.world.between(0, RESTART_MS))
+
+    def set_back(self) -> None:
+        """Its sessions become those of an older copy, or are lost; the first time, the copy is made."""
+        if self.store.dirty or self._frozen:
+            return
+        if self._copy is None:
+            self._copy = self.store.sessions()
+            return
+        self.world.hit("sessions set back")
+        self.world.tell(self.name, "has its sessions set back")
+        self.history.set_back.add(self.me.device)
+        older, self._copy = self._copy, None
+        self.crash(older if self.world.maybe(0.7) else {})
 
     def freeze(self, ms: int) -> None:
         """The app hangs: the kernel goes on taking bytes for it."""
@@ -277,7 +321,8 @@ class Device:
             return
         self._count += 1
         seen = self.store.conversation(to).seen
-        body = f"{self.name}/{self._life}/{self._count}".encode()
+        text = f"{self.name}/{self._life}/{self._count}"
+        body = encode_content(Content(Kind.TEXT, text)) if self.person.town.sealed else text.encode()
         message = self.machine.compose(to, body, self.world.now, lane=lane, life_ms=life_ms)
         self._writing[message.id] = seen, self.world.now, life_ms
         self._turn_soon()
@@ -292,9 +337,39 @@ class Device:
             self.world.tell(self.name, f"gives up {waiting[0].id}")
             self._turn_soon()
 
+    def invite(self, guest: Guest) -> None:
+        """Its person shows it the code of a new device."""
+        if not self._frozen and not self.removed:
+            self.machine.invite(guest, self.world.now)
+            self._turn_soon()
+
+    def sign_again(self) -> None:
+        """Its person has revoked a device."""
+        if not self._frozen:
+            self.machine.forget_own_devices()
+            self.machine.sign_again(self.world.now)
+            self._turn_soon()
+
+    def verify(self, peer: int) -> None:
+        """Its person has compared safety numbers."""
+        if not self._frozen and self.machine.agree(peer, self.world.now, verified=True):
+            self.world.hit("contact verified")
+            self._turn_soon()
+
+    def accept(self) -> None:
+        """Its person agrees to whatever key has changed."""
+        trust = self.machine.sealed.trust
+        for person in self.person.town.people:
+            if not self._frozen and trust.is_held(person.account):
+                self.world.hit("new key accepted")
+                self.machine.agree(person.account, self.world.now, verified=False)
+                self._turn_soon()
+
     @property
     def settled(self) -> bool:
         """Nothing is half done: nothing unanswered, nothing uncommitted, no reading unconfirmed."""
+        if self.person.town.sealed and not (self.machine.sealed.is_reachable and not self.store.errands("")):
+            return False
         return self.online and not self.store.waiting and not self.store.dirty and not self.store.marked(Mark.READING)
 
     # --- what it has learned ------------------------------------------------------------------------
@@ -311,17 +386,38 @@ class Device:
                 self.world.hit(event.reason if event.reason == "too_old" else f"message failed: {event.reason}")
             case WaitingForNetwork():
                 self.world.hit("waiting for network")
+            case SecurityCodeChanged():
+                self.world.hit("key changed")
+                self._unannounced.discard(event.account)
+                if event.account not in self.history.began_anew:
+                    raise self.history.broke("no false alarm", f"{self.name} is told of a new key: {event}")
+            case Provisioned():
+                self.world.hit("linked by a code")
+            case ListRefused() | KeysRefused():
+                self._refused(event)
             case ServerBehind():
                 raise self.history.broke("acks", f"{self.name} is told that the server is behind: {event}")
             case _:
                 pass
 
-    def _on_written(self, row: Written | Numbered | Outgoing) -> None:
+    def _refused(self, event: ListRefused | KeysRefused) -> None:
+        """An honest server's word is believed. One that was replaced may tell of an older list."""
+        if isinstance(event, ListRefused) and self.person.town.mode == "cluster":
+            self.world.hit("list refused")
+        elif not self.removed:
+            raise self.history.broke("an honest server is believed", f"{self.name}: {event}")
+
+    def _on_written(self, row: Durable) -> None:
         """Something is durable."""
         if isinstance(row, Numbered):
             self._numbered(row)
         elif isinstance(row, Outgoing):
             self._outgoing(row)
+        elif isinstance(row, Trusted):
+            self._trusted(row)
+        elif isinstance(row, Missed):
+            if row.healed:
+                self.world.hit("unreadable healed")
         elif row.by != self.me.device:
             self._shown(row)
         else:
@@ -336,15 +432,26 @@ class Device:
             seen, written_at, life_ms = self._writing.pop(row.id, (0, 0, 0))
             of = row.original if row.reseal else None
             body = self.store.message(row.original)
+            is_successor = of and body and row.only not in self.history.messages[of].addressed
             message = Message(row.id, self.me.device, row.to, row.lane, row.n, of, seen, life_ms=life_ms)
             message.body, message.written_at = body.body if body else b"", written_at
             self.history.add(message)
-            if of:
+            message.is_control = bool(row.content)
+            if is_successor:
+                self.world.hit("re-sealed for a successor")
+            if of and not row.content:
                 self.world.hit("re-sealed")
                 message.life_ms = body.life_ms if body else 0
             what = f"writes {row.id} to {row.to:x} as {row.lane.name} {row.n}"
             self.world.tell(self.name, what + (f" of {of}" if of else ""))
         message.given_up = message.given_up or row.void
+
+    def _trusted(self, row: Trusted) -> None:
+        key = check_list(row.signed, row.account).key if row.signed else b""
+        if self.keys.setdefault(row.account, key) != key:
+            self.keys[row.account] = key
+            self.rekeyed[row.account] += 1
+            self._unannounced.add(row.account)
 
     def _numbered(self, row: Numbered) -> None:
         if row.by == self.me.device:

@@ -21,7 +21,7 @@ class Message:
     lane: Lane
     n: int
     of: str | None
-    """The message that this one seals again."""
+    """The message that this one seals again; or, of a word between devices, an id that nothing has."""
     seen: int
     """The newest stamp in the conversation that its author had seen."""
     body: bytes = b""
@@ -43,12 +43,21 @@ class Message:
     """Its stamp, once accepted."""
     version: int = 0
     accepted_at: int = 0
+    is_control: bool = False
+    """A word from device to device, which nobody is shown."""
+    sealed: dict[int, tuple[int, bytes]] = field(default_factory=dict[int, tuple[int, bytes]])
+    """Device → how often the recipient had changed its key when it was sealed for it, and the digest of it."""
     fate: str = "waiting"
     """waiting, sent or voided: what the server has said of it, as far as its device heard."""
 
     @property
     def key(self) -> Key:
         return self.by, self.to, self.lane, self.n
+
+    @property
+    def addressed(self) -> frozenset[int]:
+        """Every device of the recipient that it was ever sealed for."""
+        return frozenset[int]().union(*self.envelopes.values())
 
     @property
     def original(self) -> str:
@@ -117,6 +126,12 @@ class History:
         """Account → (when, version, devices) of each device list that the server confirmed."""
         self.liars: set[int] = set()
         """Devices that say what is not so."""
+        self.set_back: set[int] = set()
+        """Devices whose sessions were once those of an older copy."""
+        self.began_anew: set[int] = set()
+        """Accounts that ever had another key."""
+        self.one_time: dict[tuple[int, bytes], tuple[int, int]] = {}
+        """(device, one-time key) → (who, request): whom it was handed out to."""
         self.receipts_off: set[int] = set()
         """Accounts that ever had read receipts switched off."""
 

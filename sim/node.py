@@ -39,6 +39,7 @@ from .world import Broken, World
 
 FOLDER = "data"
 TICK_MS = 25
+LIMITS_MS = 500
 WATCH_EVERY = 8
 JUMP_MS = 10_000
 """How far the clock may be wrong, either way."""
@@ -172,12 +173,17 @@ class Node(Watcher):
         desk.attend(loop, front.gateway)
         loop.recover()
         self.world.tell("node", f"is up at {rows.pointer}, log at {log.last}")
-        if loop.state.shard.limits != self._limits.fold:
-            loop.submit(Record(SERVER, 0, LimitsSet(self._limits.fold)))
+        self._set_limits(self._life)
         self._desk, self._front = desk, front
         if self.faults.pressure and self.faults.on:
             front.press_now_and_then()
         self._tick(self._life)
+
+    def _set_limits(self, life: int) -> None:
+        """Until it is so: the disk may lose the record, and nobody else would say it again."""
+        if life == self._life and self.loop and self.loop.state.shard.limits != self._limits.fold:
+            self.loop.submit(Record(SERVER, 0, LimitsSet(self._limits.fold)))
+            self.world.later(LIMITS_MS, lambda: self.guard(lambda: self._set_limits(life)))
 
     def _tick(self, life: int) -> None:
         if life != self._life or self.loop is None or self._desk is None or self._front is None:

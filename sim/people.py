@@ -14,13 +14,15 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from nightmail.client.store import Identity
+from nightmail.e2ee.identity import Address
 from nightmail.model.answers import Done, Joined, Said
 from nightmail.model.ids import SERVER, account_id, account_of
-from nightmail.model.records import AnyBody, Blocked, Linked, Listed, PinSet, ReceiptsSet, Registered
+from nightmail.model.records import AnyBody, Blocked, Linked, Listed, PinSet, ReceiptsSet, Registered, Unlinked
 from nightmail.model.refusals import ListConflict
 from nightmail.model.words import Lane, Platform
 
 from .device import Device
+from .sealed import Code, carry
 from .world import World
 
 if TYPE_CHECKING:
@@ -29,11 +31,13 @@ if TYPE_CHECKING:
 RETRY_MS = 300
 SETTLED_MS = 5_000
 """Longer than a copy of what was said may still be on its way."""
+COPIES_MS = 2_000
+"""Likewise, of the wish for a lock: a late copy of it begins to count wrong PINs anew."""
 HUNG_MS = (20, 4_000)
 DEEDS_OFFLINE = ("write", "read", "give_up", "crash")
 DEEDS = (
     *DEEDS_OFFLINE, "cut", "second_link", "offline", "hang", "block", "receipts", "link", "remove", "lie",
-    "begin_anew", "guess",
+    "begin_anew", "guess", "set_back", "verify",
 )  # fmt: skip
 
 
@@ -62,9 +66,12 @@ class Habits:
     lie: float
     begin_anew: float
     guess: float
+    set_back: float = 0.0
+    """Of sealed devices only, as is the next one."""
+    verify: float = 0.0
 
     @classmethod
-    def draw(cls, world: World, off: frozenset[str]) -> Habits:
+    def draw(cls, world: World, off: frozenset[str], *, sealed: bool = False) -> Habits:
         chance = world.chance
 
         def some(most: float) -> float:
@@ -76,6 +83,10 @@ class Habits:
             high_lane=chance.choice((0.0, 0.1, 0.5)), torn=some(0.01), bad_disk=some(0.005), unreadable=some(0.08),
             timer=some(0.2), lie=some(2), begin_anew=some(0.2), guess=some(0.3),
         )  # fmt: skip
+        if sealed:
+            habits.set_back, habits.verify = chance.choice((0, 0, 0.5)), some(1)
+            habits.link, habits.remove, habits.begin_anew = 2 * habits.link, 3 * habits.remove, 2 * habits.begin_anew
+            habits.unreadable /= 2
         for habit in off & {habit.name for habit in fields(cls)}:
             setattr(habits, habit, 0.0)
         return habits
@@ -151,9 +162,13 @@ class Person:
 
         def locked(said: Said) -> None:
             # Whoever begins anew at once has no lock: the device that asked for it is no more.
-            self.locked = isinstance(said, Done)
+            if isinstance(said, Done):
+                self.world.later(COPIES_MS, self._is_locked)
 
         self.ask(SERVER, body, joined)
+
+    def _is_locked(self) -> None:
+        self.locked = True
 
     def begin_anew(self) -> None:
         """All devices are lost at once. Whoever knows the PIN, and owns the handle, begins with a new one."""
@@ -168,6 +183,7 @@ class Person:
             if device.dead:
                 device.crash()
             self.town.history.removed.add(device.me.device)
+        self.town.history.began_anew.add(self.account)
         # Also of those that were removed before: whoever was told what became of theirs is gone now.
         self.town.history.forgotten |= {each for each in self.town.history.removed if account_of(each) == self.account}
         self.world.tell(self.handle, "loses everything, and begins anew")
@@ -196,25 +212,31 @@ class Person:
         self._devices_made += 1
         return self._devices_made, self.world.chance.randbytes(32)
 
-    def _add_device(self, said: Said, registration: int, token: bytes) -> None:
+    def _add_device(self, said: Said, registration: int, token: bytes, code: Code | None = None) -> None:
         if not isinstance(said, Joined):
             raise self.town.history.broke("accounts", f"{self.handle} could not join: {said!r}")
-        device = Device(self, Identity(self.handle, self.account, said.device, registration, token))
+        device = Device(self, Identity(self.handle, self.account, said.device, registration, token), code)
         self.world.tell(device.name, "joins")
         self.devices.append(device)
         self.town.live(device)
 
     def link_device(self) -> None:
         """A further device: linked, then listed, so that others seal for it."""
-        if self._changing or len(self.devices) >= 3:
+        if self._changing or len(self.devices) >= self.town.most_devices:
             return
         self._changing = True
         number, token = self._new_device()
         body = Linked(self.account, number, sha256(token).digest(), f"device {number}", Platform.CLI)
 
         def linked(said: Said) -> None:
-            self._add_device(said, number, token)
-            self._list()
+            if not self.town.sealed:
+                self._add_device(said, number, token)
+                self._list()
+                return
+            address = Address(getattr(said, "device", 0), number)
+            code = Code(self.world.chance, address, self.town.client_limits, self.world.now)
+            self._add_device(said, number, token, code)
+            carry(code, self.devices[-1], lambda: self.devices[0], self._has_changed)
 
         self.ask(self.devices[0].me.device, body, linked)
 
@@ -231,7 +253,20 @@ class Person:
         self.town.history.removed.add(lost.me.device)
         self.world.tell(lost.name, "is lost")
         self.world.hit("device removed")
-        self._list()
+        if self.town.sealed:
+            self._revoke(lost)
+        else:
+            self._list()
+
+    def _revoke(self, lost: Device) -> None:
+        """Cut off at once; the primary device signs the list that no longer names it when it can."""
+
+        def revoked(said: Said) -> None:
+            assert isinstance(said, Done), said
+            self._changing = False
+            self.devices[0].sign_again()
+
+        self.ask(self.devices[0].me.device, Unlinked(lost.me.device), revoked)
 
     def _list(self) -> None:
         def listed(version: int) -> None:
@@ -317,6 +352,10 @@ class Person:
                 self.remove_device()
             case "begin_anew":
                 self.begin_anew()
+            case "set_back":
+                device.set_back()
+            case "verify":
+                device.verify(peer)
             case "guess":
                 self.town.liar.guess(self)
             case _:

@@ -14,6 +14,7 @@ from .cluster import Cluster, a_later_fold
 from .disk import Disk
 from .node import Node
 from .people import Habits
+from .sealed import a_seeded_kem
 from .strict import Misstep, strictly
 from .town import Town
 from .vfs import DiskVfs
@@ -35,6 +36,8 @@ class Plan:
     seconds: float = 20
     off: frozenset[str] = field(default_factory=frozenset)
     """Habits and faults that do not occur."""
+    sealed: bool = False
+    """Devices seal what they send, with real keys; otherwise what they send is opaque to all but the story."""
 
     def smaller(self) -> list[Plan]:
         """Plans that might show the same failure in a shorter story, the boldest first."""
@@ -51,6 +54,7 @@ class Plan:
             words.append(f"--people {self.people}")
         if self.seconds != Plan.seconds:
             words.append(f"--seconds {self.seconds:g}")
+        words.append("--sealed" if self.sealed else "--opaque")
         if self.off:
             words.append(f"--off {','.join(sorted(self.off))}")
         return " ".join(words)
@@ -63,11 +67,11 @@ def run(plan: Plan, world: World | None = None, watch: Callable[[Town, Machine],
     """
     world = world or World(plan.seed)
     people = plan.people or 2 + plan.seed % 3
-    town = Town(world, plan.mode, people, plan.off)
+    town = Town(world, plan.mode, people, plan.off, sealed=plan.sealed)
     machine: Machine | None = None
     vfs = DiskVfs(f"sim{plan.seed}", Disk(Random(0)), Random(0), default=True)
     try:
-        with a_later_fold(), strictly():
+        with a_later_fold(), a_seeded_kem(), strictly():
             if plan.mode == "node":
                 machine = Node(world, town.limits, vfs, plan.off)
             else:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 
 from . import powercuts
-from .campaign import MUST_HAPPEN, STORY_LINES, tell_failure
+from .campaign import MUST_HAPPEN, STORY_LINES, is_sealed, tell_failure
 from .plan import Plan, run
 from .world import Broken
 
@@ -49,7 +49,7 @@ class Job:
 
     @property
     def plan(self) -> Plan:
-        return Plan(self.kind, self.seed, seconds=self.seconds)
+        return Plan(self.kind, self.seed, seconds=self.seconds, sealed=is_sealed(self.seed))
 
 
 @dataclass

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
 from typing import TYPE_CHECKING, TypeAlias
 
 from nightmail.client.errors import StoreFailed
 from nightmail.client.memory_store import MemoryStore
 from nightmail.client.messages import Message, conversation_id
 from nightmail.client.sealer import Note, Undecipherable, tag_of
-from nightmail.client.store import Cursors, Numbered, Outgoing
-from nightmail.e2ee.chance import SystemChance
+from nightmail.client.store import Cursors, Missed, Numbered, Outgoing, Trusted
 from nightmail.model.ids import account_of
 from nightmail.model.rows import Entry
 
@@ -20,7 +18,7 @@ from .opaque import Opaque
 if TYPE_CHECKING:
     from .device import Device
 
-Written: TypeAlias = Message | Numbered | Outgoing
+Written: TypeAlias = Message | Numbered | Outgoing | Trusted | Missed
 
 NONCE_BYTES = 16
 FOR_BYTES = 16
@@ -54,6 +52,14 @@ class WatchedStore(MemoryStore):
         super().put_outgoing(row)
         self._written.append(row)
 
+    def put_trusted(self, row: Trusted) -> None:
+        super().put_trusted(row)
+        self._written.append(row)
+
+    def put_missed(self, row: Missed) -> None:
+        super().put_missed(row)
+        self._written.append(row)
+
     def put_cursors(self, cursors: Cursors) -> None:
         super().put_cursors(cursors)
         self._written.append(cursors)
@@ -79,15 +85,17 @@ class WatchedStore(MemoryStore):
     def crash(self) -> None:
         self.rollback()
 
+    # --- an older copy --------------------------------------------------------------------------
 
-class Drawn(SystemChance):
-    """Nonces from the world's seed: the same seed must be the same story."""
+    def sessions(self) -> dict[int, bytes]:
+        """A copy of all sessions, as they are durable. Not while something is open."""
+        assert not self.dirty
+        return dict(self._table("peer"))
 
-    def __init__(self, chance: Random) -> None:
-        self._chance = chance
-
-    def draw(self, count: int) -> bytes:
-        return self._chance.randbytes(count)
+    def set_back(self, sessions: dict[int, bytes]) -> None:
+        assert not self.dirty
+        self._table("peer").clear()
+        self._table("peer").update(sessions)
 
 
 class WatchedSealer(Opaque):

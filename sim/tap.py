@@ -8,11 +8,14 @@ Never:   changes a byte that passes.
 from __future__ import annotations
 
 from collections import Counter
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from nightmail.model.answers import Accepted, Said, Settled
+from nightmail.e2ee.bundles import LAST_RESORT
+from nightmail.e2ee.header import HEADER_BYTES, decode_message
+from nightmail.model.answers import Accepted, Bundle, Done, Said, Settled, Stocked
 from nightmail.model.ids import account_of
-from nightmail.model.records import Acked, ChangesAcked, Sent, Voided
+from nightmail.model.records import Acked, ChangesAcked, Claimed, Envelope, Listed, Published, Sent, Voided
 from nightmail.model.refusals import (
     AckAboveHead,
     DeadLettered,
@@ -58,6 +61,11 @@ class Tap:
         """Per lane, how far the server may believe us to be."""
         self._again: Counter[tuple[Lane, int]] = Counter()
         self._drained = self._holes = False
+        self._asked: dict[int, Claimed | Listed | Published] = {}
+        """Questions about keys and lists that are not answered yet, over this connection."""
+        self._places: dict[tuple[int, bytes], bytes] = {}
+        """(device, place in a ratchet) → the digest of what was sealed there."""
+        self._published = False
 
     def _broke(self, promise: str, what: str) -> Broken:
         return self._history.broke(promise, f"{self._device.name} {what}")
@@ -74,6 +82,8 @@ class Tap:
                     self._acks(body)
                 elif isinstance(body, Voided):
                     self._known(body)
+                elif isinstance(body, Claimed | Listed | Published):
+                    self._asked[item.ref] = body
                 elif isinstance(body, ChangesAcked) and body.upto > self._device.store.durable.changes:
                     raise self._broke("durable before it is acknowledged", f"acknowledged receipts up to {body.upto}")
             elif isinstance(item, Hello):
@@ -86,6 +96,7 @@ class Tap:
         self._said = [hello.normal, hello.high]
         self._ever_said = ({hello.normal}, {hello.high})
         self._again.clear()
+        self._asked.clear()
         self._drained = self._holes = False
 
     def _acks(self, acked: Acked) -> None:
@@ -111,6 +122,27 @@ class Tap:
         copies = frozenset(envelope.device for envelope in sent.own_envelopes)
         message.own = copies if message.own is None else message.own & copies
         message.sealed_at = message.sealed_at or world.now
+        if self._device.person.town.sealed:
+            for envelope in (*sent.envelopes, *sent.own_envelopes):
+                self._check_envelope(message, envelope)
+
+    def _check_envelope(self, message: Message, envelope: Envelope) -> None:
+        """Sealed once for each device, kept and repeated; and no key of a ratchet is used for two messages."""
+        device, me = envelope.device, self._device
+        sealed = sha256(envelope.ciphertext).digest()
+        key = me.rekeyed[message.to]
+        before = message.sealed.setdefault(device, (key, sealed))
+        if before[0] != key:
+            self._world.hit("sealed anew for another key")
+            message.sealed[device] = key, sealed
+        elif before[1] != sealed:
+            raise self._broke("sealed once", f"sealed {message.id} for {device:x} a second time")
+        header = decode_message(envelope.ciphertext)
+        if header.block is not None:
+            self._world.hit("session begun")
+        place = device, header.raw_header[2:HEADER_BYTES]
+        if self._places.setdefault(place, sealed) != sealed and me.me.device not in self._history.set_back:
+            raise self._broke("no key twice", f"sealed {message.id} for {device:x} with the key of another message")
 
     # --- what it hears ----------------------------------------------------------------------------
 
@@ -121,6 +153,8 @@ class Tap:
                     self._entries(item)
                 case Answered():
                     self._answered(item.said)
+                    if (asked := self._asked.pop(item.ref, None)) is not None:
+                        self._about_keys(asked, item.said)
                 case Receipts():
                     for change in item.changes:
                         self._receipt(change)
@@ -229,6 +263,31 @@ class Tap:
                 word = type(said).__name__
                 if word != "Done":
                     self._world.hit(WORDS.get(word, word))
+
+    def _about_keys(self, asked: Claimed | Listed | Published, said: Said) -> None:
+        match asked, said:
+            case Claimed(), Bundle():
+                self._claimed(asked, said)
+            case Listed(), Done():
+                confirmed = (self._world.now, asked.version, frozenset(asked.devices))
+                self._history.listed.setdefault(asked.account, []).append(confirmed)
+            case Published(), Stocked():
+                if self._published and (asked.one_time or asked.one_time_kem):
+                    self._world.hit("keys published again")
+                self._published = True
+            case _:
+                pass
+
+    def _claimed(self, asked: Claimed, bundle: Bundle) -> None:
+        """Whoever gets a one-time key is the only one who ever does."""
+        self._world.hit("bundle claimed")
+        last_resort = bundle.kem[0] == LAST_RESORT
+        if last_resort or bundle.one_time is None:
+            self._world.hit("exhausted bundle")
+        who = self._device.me.device, asked.request
+        for key in (None if last_resort else bundle.kem, bundle.one_time):
+            if key is not None and self._history.one_time.setdefault((bundle.device, key), who) != who:
+                raise self._broke("one-time keys go to one", f"got one of {bundle.device:x} that somebody has")
 
     def _accepted(self, said: Accepted) -> None:
         world, message = self._world, self._history.messages.get(said.id)

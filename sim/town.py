@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from nightmail.client.limits import ClientLimits
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.model.limits import DAY_MS, FoldLimits
@@ -22,13 +24,21 @@ LAST_CHECKPOINT_MS = 12_000
 
 
 class Town:
-    def __init__(self, world: World, mode: str, people: int, off: frozenset[str] = frozenset()) -> None:
-        self.world, self.mode = world, mode
+    def __init__(
+        self, world: World, mode: str, people: int, off: frozenset[str] = frozenset(), *, sealed: bool = False
+    ) -> None:  # fmt: skip
+        self.world, self.mode, self.sealed = world, mode, sealed
         self.history = History(world)
         chance = world.chance
-        self.habits = Habits.draw(world, off)
+        self.habits = Habits.draw(world, off, sealed=sealed)
         self.limits = Limits(draw_fold_limits(world), draw_gateway_limits(world))
         self.client_limits = draw_client_limits(world)
+        self.most_devices = 3
+        if sealed:
+            self.limits = self.limits._replace(fold=few_keys(world, self.limits.fold))
+            self.client_limits = seals_little(world, self.client_limits)
+            if self.habits.link:
+                self._make_room()
         self.link_delay = chance.choice(((0, 2), (5, 60), (100, 400)))
         self.socket_room = chance.choice((0, 2_000, 1 << 20))
         """Bytes that the kernels on both sides take without anybody reading."""
@@ -39,6 +49,15 @@ class Town:
         self.people = [Person(self, f"{name}{world.seed % 97}") for name in NAMES[:people]]
         self.liar = Liar(self, f"mal{world.seed % 97}")
         self.backend: Backend
+
+    def _make_room(self) -> None:
+        """A new device acknowledges nothing before it was told whose it is: that word must find room behind
+        what others have sent it by then. With the limits of a real server it does."""
+        fold, gateway = self.limits
+        self.habits.high_lane = min(self.habits.high_lane, 0.1)
+        self.limits = Limits(
+            replace(fold, mailbox_entries=10_000), replace(gateway, credit_entries=256, credit_bytes=1_048_576)
+        )  # fmt: skip
 
     def open(self, backend: Backend) -> None:
         self.backend = backend
@@ -56,6 +75,8 @@ class Town:
                 return
             if len(self.people) > 1:
                 device.person.act(device)
+            if self.sealed:
+                device.accept()
             self.world.later(self.world.between(1, self.pace_ms), act)
 
         self.world.later(self.world.between(1, self.pace_ms), act)
@@ -80,6 +101,8 @@ class Town:
             if self.world.now > until:
                 raise Broken("everything drains", f"still, long after healing: {busy}")
             self.world.run_until(self.world.now + 1_000)
+            for device in self.devices if self.sealed else ():
+                device.accept()
         self.world.run_until(self.world.now + LAST_CHECKPOINT_MS)
 
     def _busy(self) -> str:
@@ -98,6 +121,30 @@ def draw_fold_limits(world: World) -> FoldLimits:
         tick_items=chance.choice((1, 3, 256)),
         pin_tries=chance.choice((2, 10)),
         pin_lock_ms=chance.choice((1_000, 10_000)),
+    )
+
+
+def few_keys(world: World, limits: FoldLimits) -> FoldLimits:
+    chance = world.chance
+    return replace(
+        limits,
+        stock_one_time=chance.choice((6, 200)),
+        stock_kem=chance.choice((3, 40)),
+        low_one_time=chance.choice((1, 3)),
+        low_kem=chance.choice((1, 3)),
+        claims_per_minute=chance.choice((10, 200)),
+    )
+
+
+def seals_little(world: World, limits: ClientLimits) -> ClientLimits:
+    """Few keys, because making them is most of what a sealed world costs; and healing within the day it has."""
+    chance = world.chance
+    return replace(
+        limits,
+        stock_one_time=chance.choice((2, 6)),
+        stock_kem=chance.choice((1, 3)),
+        blind_ms=chance.choice((1_000, 5_000)),
+        restart_ms=chance.choice((2_000, 20_000, 3_600_000)),
     )
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -27,7 +28,7 @@ TELL = """
 import sys
 from hashlib import sha256
 from sim.plan import Plan, run
-world = run(Plan(sys.argv[1], 3, seconds=2))
+world = run(Plan(sys.argv[1], 3, seconds=2, sealed=sys.argv[2] == "sealed"))
 print(world.events, sha256("\\n".join(world.story).encode()).hexdigest(), sorted(world.sometimes.items()))
 """
 
@@ -67,21 +68,23 @@ def evidence(world: World) -> tuple[object, ...]:
 # --- one seed ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("sealed", [False, True])
 @pytest.mark.parametrize("mode", MODES)
-def test_one_seed_is_one_story_whatever_ran_before(mode: str) -> None:
-    plan = Plan(mode, 3, seconds=2)
+def test_one_seed_is_one_story_whatever_ran_before(mode: str, sealed: bool) -> None:
+    plan = Plan(mode, 3, seconds=2, sealed=sealed)
     first = evidence(run(plan))
     run(Plan(mode, 4, people=2, seconds=1))
     assert evidence(run(plan)) == first
 
 
+@pytest.mark.parametrize("kind", ["opaque", "sealed"])
 @pytest.mark.parametrize("mode", MODES)
-def test_one_seed_is_one_story_in_every_process(mode: str) -> None:
+def test_one_seed_is_one_story_in_every_process(mode: str, kind: str) -> None:
     """A worker's failure must be seen again by whoever runs its command."""
 
     def told(hash_seed: str) -> str:
         surroundings = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        command = [sys.executable, "-c", TELL, mode]
+        command = [sys.executable, "-c", TELL, mode, kind]
         return subprocess.run(command, env=surroundings, check=True, capture_output=True, text=True).stdout
 
     assert told("1") == told("2")
@@ -132,8 +135,8 @@ def test_a_failure_is_told_with_the_command_that_shows_it_again(capsys: pytest.C
     tell_failure(plan, broken, may_shrink=False)
     told = capsys.readouterr().err
     assert f"BROKEN {broken}" in told
-    command = f"again:  python -m sim.campaign --mode node --seed {plan.seed} --seeds 1 --people 2 --seconds 5 --off "
-    assert command + ",".join(sorted(plan.off)) in told
+    command = f"again:  python -m sim.campaign --mode node --seed {plan.seed} --seeds 1 --people 2 --seconds 5"
+    assert f"{command} --opaque --off {','.join(sorted(plan.off))}" in told
     assert broken.world is not None
     assert told.endswith(f"{broken.world.story[-1]}\n")
 
@@ -156,6 +159,24 @@ def test_a_clean_campaign_ends_with_zeros(campaign_of: Callable[..., tuple[int, 
     assert code == 0
     assert (outcome["seeds"], outcome["lost"], outcome["doubled"], outcome["reordered"]) == (2, 0, 0, 0)
     assert outcome["broken"] is None
+
+
+@pytest.mark.parametrize(("how", "sealed"), [((), 1), (("--sealed",), 4), (("--opaque",), 0)])
+def test_every_fourth_world_is_sealed_unless_somebody_says_otherwise(
+    campaign_of: Callable[..., tuple[int, dict[str, object]]], how: tuple[str, ...], sealed: int
+) -> None:
+    code, outcome = campaign_of("--seeds", "4", "--seconds", "0.5", *how)
+    assert (code, outcome["seeds"], outcome["sealed"]) == (0, 4, sealed)
+
+
+def test_what_never_happened_is_named_once_there_were_enough_worlds() -> None:
+    happened = Counter(dict.fromkeys((*campaign.MUST_HAPPEN["node"], *campaign.SEALED_MUST_HAPPEN), 1))
+    none = Counter[str]()
+    assert campaign.never_happened("node", 75, happened, 25, none) == []
+    assert campaign.never_happened("node", 0, none, 99, none) == []
+    assert "sealed: key changed" in campaign.never_happened("node", 300, happened, 100, none)
+    assert campaign.never_happened("node", 300, happened, 100, happened) == []
+    assert "killed" in campaign.never_happened("node", 75, none, 25, none)
 
 
 @pytest.mark.usefixtures("planted")
