@@ -79,3 +79,5 @@ def test_whoever_was_never_verified_is_written_to_and_the_change_is_said(hand: H
     assert (said["state"], said["security_code_changed"]) == ("sent", True)
     (again,) = hand.gets("send", "-p", ada, bob, "It is.")
     assert "security_code_changed" not in again
+    lines = hand.types("history", "-p", ada, bob).stdout.splitlines()
+    assert ["has changed" in line for line in lines] == [False, True, False, False]

@@ -14,7 +14,7 @@ from nightmail.client.words import text_of
 
 from .people import Names, whom
 from .profiles import chosen, client_of, profile_option, server_options, servers_of
-from .saying import as_json_option, console, message_json, message_line, say_json
+from .saying import as_json_option, changed_line, console, message_json, message_line, say_json
 
 
 @click.command("history", short_help="Show what was written with somebody.")
@@ -37,11 +37,18 @@ def command(
 async def _show(client: Client, person: str, limit: int, as_json: bool) -> None:
     async with client:
         names, account, page = Names(client), client.identity.account, console()
-        for message in client.history(whom(client, person), limit):
+        peer = whom(client, person)
+        changed_at = 0 if as_json else client.trust(peer).changed_at
+        for message in client.history(peer, limit):
             if as_json:
                 say_json({**message_json(message, account), **_state(message)})
-            else:
-                page.print(message_line(message, names.of(message.peer), text_of(message)))
+                continue
+            if changed_at and (not message.at or message.at > changed_at):
+                page.print(changed_line(changed_at))
+                changed_at = 0
+            page.print(message_line(message, names.of(message.peer), text_of(message)))
+        if changed_at:
+            page.print(changed_line(changed_at))
 
 
 def _state(message: Message) -> dict[str, str]:

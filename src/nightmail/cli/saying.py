@@ -114,6 +114,11 @@ def message_line(
     return line
 
 
+def changed_line(at: int) -> Text:
+    """Stands in a conversation where the other person's key became another one."""
+    return Text(f"{clock(at)}  the security code has changed", style="yellow")
+
+
 # --- events -----------------------------------------------------------------------------------
 
 

@@ -61,6 +61,8 @@ class Trust(NamedTuple):
     """Safety numbers were compared, and were alike."""
     held: bool
     """The key changed since: nothing is sealed for it until the person accepts it."""
+    changed_at: int
+    """When it changed last; 0: never."""
 
 
 class Client:
@@ -304,7 +306,7 @@ class Client:
     def trust(self, peer: str | int) -> Trust:
         """What the person has said about a peer's key."""
         row = self._store.trusted(self._account(peer))
-        return Trust(row is not None and row.verified, row is not None and row.held)
+        return Trust(row.verified, row.held, row.changed_at) if row else Trust(False, False, 0)
 
     def is_verified(self, peer: str | int) -> bool:
         return self.trust(peer).verified

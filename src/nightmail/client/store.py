@@ -138,6 +138,8 @@ class Trusted(Struct, frozen=True):
     """The person has compared safety numbers, for this key."""
     held: bool = False
     """The key changed after it was verified: nothing is sealed for it until the person accepts it."""
+    changed_at: int = 0
+    """When this key took the place of another; 0: it is the first one."""
     left: dict[int, int] = {}
     """Device → when a list was first seen that no longer names it: what it sent before may still come."""
 

@@ -134,7 +134,7 @@ class Trust:
         hub, row = self._hub, self.row(account)
         assert row is not None
         held = row.verified or row.held
-        self._store(Trusted(account, signed.signed, held=held), signed)
+        self._store(Trusted(account, signed.signed, held=held, changed_at=hub.now), signed)
         for device in hub.store.peers(account):
             hub.store.drop_peer(device)
             hub.store.drop_claim(device)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from textual import events
 from textual.pilot import Pilot
 from textual.widgets import OptionList, Static
@@ -294,7 +295,11 @@ def test_a_changed_security_code_stands_in_the_conversation(ada: Device, bob: De
     async def story() -> None:
         async with window(ada, person=bob.handle) as a:
             await a.says("before")
-            a.app._happened(SecurityCodeChanged(account_id(bob.handle), bob.handle, True))
+            store, account = a.app.talking.client._store, account_id(bob.handle)
+            trusted = store.trusted(account)
+            assert trusted is not None
+            store.put_trusted(replace(trusted, held=True, changed_at=1 << 41))
+            a.app._happened(SecurityCodeChanged(account, bob.handle, True))
             await a.until(lambda: any(isinstance(line, Notice) for line in a.app.lines))
             (notice,) = [line for line in a.app.lines if isinstance(line, Notice)]
             assert (notice.grave, bob.handle in notice.text, "waits" in notice.text) == (True, True, True)

@@ -152,7 +152,8 @@ class ChatApp(App[None]):
             return
         told = self.talking.told(self.model.open, self._limit)
         today = datetime.now().astimezone().date()
-        lines = lines_of(told, self.model.notices(), today, new_from=self._new_from)
+        notices = [*self.talking.notices(self.model.open), *self.model.notices()]
+        lines = lines_of(told, notices, today, new_from=self._new_from)
         self.messages.show(lines, to_end=to_end)
         self.lines = lines
 

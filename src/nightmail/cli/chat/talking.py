@@ -89,6 +89,15 @@ class Talking:
             for message in self.client.history(peer, limit)
         ]
 
+    def notices(self, peer: int) -> list[Notice]:
+        """What stands in a conversation for good."""
+        trust = self.client.trust(peer)
+        if not trust.changed_at:
+            return []
+        words = f"The security code with {self.name(peer)} has changed."
+        words += " What you write waits: Ctrl+S." if trust.held else ""
+        return [Notice(trust.changed_at, words, grave=True)]
+
     def first_unread(self, peer: int, limit: int) -> str:
         """The oldest of the newest messages that nobody has read; empty: none."""
         count = self.client.unread(peer)
@@ -143,10 +152,6 @@ class Talking:
     def notice(self, event: Event, at: int) -> tuple[int, Notice] | None:
         """What belongs into a conversation although nobody wrote it: whose, and the words."""
         match event:
-            case SecurityCodeChanged():
-                words = f"The security code with {self.name(event.account)} has changed."
-                words += " What you write waits: Ctrl+S." if event.verified else ""
-                return event.account, Notice(at, words, grave=True)
             case ListRefused() | KeysRefused():
                 words = "What the server says about their devices is not what they signed. Nothing is sent meanwhile."
                 return event.account, Notice(at, words, grave=True)
