@@ -18,10 +18,11 @@ from nightmail.client.messages import Message
 from nightmail.client.store import Mark, Missed
 from nightmail.model.answers import Joined
 from nightmail.model.ids import SERVER
-from nightmail.model.records import Claimed, Listed, Published, Registered, Sent, Unlinked
+from nightmail.model.records import Claimed, Closed, Listed, Published, Registered, Sent, Unlinked
 from nightmail.model.rows import Entry
 from nightmail.model.words import Kind, Platform
-from nightmail.wire.items import Answered, Devices, FromServer
+from nightmail.wire.frames import encode
+from nightmail.wire.items import Answered, Devices, FromServer, Receipts
 from tests.client.town import Device, Town
 
 B = TypeVar("B")
@@ -489,6 +490,34 @@ def test_if_nobody_comes_in_its_place_the_message_has_failed_also_after_a_crash(
     town.settle()
     assert (alice.state(message), alice.store.orphans()) == ("failed", [])
     assert [failed.reason for failed in alice.told(MessageFailed)] == ["device_removed"]
+
+
+def test_a_contact_who_closes_their_account_while_something_else_waits_for_their_list_is_simply_gone() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    alice.says(bob, "zero")
+    town.settle()
+    bob.cut()
+    lost = alice.says(bob, "never delivered")
+    town.settle()
+    receipts: list[Receipts] = []
+
+    def hold(device: int, item: FromServer) -> FromServer | None:
+        if device == alice.me.device and isinstance(item, Receipts):
+            receipts.append(item)
+            return None
+        return item
+
+    town.meddle = hold
+    town.say(bob.me.device, Closed(bob.me.account))
+    alice.says(bob, "to nobody")
+    town.settle()
+    last = alice.says(bob, "and again")
+    for item in receipts:
+        alice.machine.receive(encode([item]), town.now)
+        alice.look()
+    town.meddle = lambda device, item: item
+    town.settle()
+    assert (alice.state(lost), alice.state(last), alice.store.orphans()) == ("failed", "failed", [])
 
 
 def test_what_a_device_sent_before_it_left_the_list_is_shown_and_what_it_sends_later_is_not() -> None:

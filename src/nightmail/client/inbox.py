@@ -114,7 +114,7 @@ class Inbox:
             self._go_on(lane)
 
         self._lists.forget(account)
-        self._lists.want(account, (self, lane), found, found)
+        self._lists.want(account, (self, lane), lambda _: found(), found)
 
     def _agreed(self, account: int) -> None:
         if self._blind and not self._sealer.is_blind:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeAlias
 
 from nightmail.wire.items import Devices
 
@@ -14,6 +15,8 @@ from .errors import Misbehaved
 from .hub import Hub
 from .sealer import Then
 from .store import DeviceList
+
+ThenList: TypeAlias = Callable[[DeviceList], None]
 
 
 class Lists:
@@ -29,7 +32,7 @@ class Lists:
         self._forgotten = 0
         """Counts what became out of date: an answer to a question from before may be, too."""
         self._forgot: dict[int, int] = {}
-        self._waiting: dict[int, dict[object, tuple[Then, Then]]] = {}
+        self._waiting: dict[int, dict[object, tuple[ThenList, Then]]] = {}
 
     def of(self, account: int) -> DeviceList | None:
         """The list to seal by; None: ask for it with `want`. Version 0: there is no such account."""
@@ -40,8 +43,11 @@ class Lists:
         self._known[account] = stored
         return stored
 
-    def want(self, account: int, who: object, then: Then, otherwise: Then) -> None:
-        """Ask for a list; `then` is called when it is here, `otherwise` if it is refused; once for each `who`."""
+    def want(self, account: int, who: object, then: ThenList, otherwise: Then) -> None:
+        """Ask for a list; `then` is called with it, `otherwise` if it is refused; once for each `who`.
+
+        It is handed over because others are called before, and may have found it out of date by then.
+        """
         hub = self._hub
         self._waiting.setdefault(account, {})[who] = then, otherwise
         asked = self._asked.get(account)
@@ -106,6 +112,6 @@ class Lists:
             self._outdated.discard(account)
             self._hub.store.put_device_list(found)
         for then, _ in self._waiting.pop(account, {}).values():
-            then()
+            then(found)
         if not item.version:
             self.forget(account)  # They may join at any time: never remembered.

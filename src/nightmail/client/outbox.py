@@ -213,7 +213,7 @@ class Outbox:
 
     def _list(self, stream: Stream, account: int) -> DeviceList | None:
         if (known := self._lists.of(account)) is None:
-            self._lists.want(account, stream, lambda: self._pump(stream), lambda: self._wait(stream))
+            self._lists.want(account, stream, lambda _: self._pump(stream), lambda: self._wait(stream))
         return known
 
     def _is_ready(self, stream: Stream, row: Outgoing, to: DeviceList, own: DeviceList) -> bool:

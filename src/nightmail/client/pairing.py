@@ -81,7 +81,7 @@ class Pairing:
         own = self._hub.identity.account
         if self.pending and self._hub.online:
             self._lists.forget(own)
-            self._lists.want(own, self, lambda: None, lambda: None)
+            self._lists.want(own, self, lambda _: None, lambda: None)
 
     def _look_into(self, entry: Entry) -> bool:
         hub, offered, secret = self._hub, self._offered, self._secret

@@ -60,7 +60,7 @@ class Roster:
         if self._hub.online:
             own = self._hub.identity.account
             self._lists.forget(own)
-            self._lists.want(own, self, lambda: None, lambda: None)
+            self._lists.want(own, self, lambda _: None, lambda: None)
 
     def lost(self) -> None:
         self._asked, self._due = False, None

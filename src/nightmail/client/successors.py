@@ -12,6 +12,7 @@ from .lists import Lists
 from .messages import Message
 from .outbox import Outbox
 from .retries import delay_ms
+from .store import DeviceList
 from .ticks import Ticks
 
 
@@ -54,20 +55,18 @@ class Successors:
     def _look(self, peer: int) -> None:
         if self._hub.online:
             self._lists.forget(peer)
-            self._lists.want(peer, (self, peer), lambda: self._found(peer), self._later)
+            self._lists.want(peer, (self, peer), self._found, self._later)
 
     def _later(self) -> None:
         hub = self._hub
         self._failures += 1
         self._due = hub.now + delay_ms(self._failures, hub.limits, hub.chance)
 
-    def _found(self, peer: int) -> None:
+    def _found(self, listed: DeviceList) -> None:
         """The list is here: whom of it was the message never sealed for?"""
-        listed = self._lists.of(peer)
-        assert listed is not None
         self._failures = 0
         for message in self._orphans():
-            if message.peer != peer:
+            if message.peer != listed.account:
                 continue
             self._hub.store.drop_orphan(message.id)
             fresh = [device for device in listed.devices if device not in message.places]
