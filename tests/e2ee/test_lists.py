@@ -91,6 +91,26 @@ def test_a_device_that_is_not_listed_or_has_another_key_is_refused() -> None:
             made.check_peer(wrong)
 
 
+def test_a_list_names_who_left_of_late_and_nobody_is_sealed_for() -> None:
+    gone = {LAPTOP.keys.address: lists.Departed(LAPTOP.keys.identity.public, 1_700_000_000_000)}
+    here = {PHONE.keys.address: PHONE.keys.identity.public}
+    made = lists.sign_list(KEY, ACCOUNT, 2, here, gone)
+    assert check_list(made.signed, ACCOUNT) == made
+    assert (made.departed, list(made.devices)) == (gone, [PHONE.keys.address])
+    assert made.departed_peer(LAPTOP.device).identity.is_same(LAPTOP.keys.identity.public)
+    for call in (lambda: made.peer(LAPTOP.device), lambda: made.departed_peer(PHONE.device)):
+        with pytest.raises(NotListed):
+            call()
+    with pytest.raises(ListForked):
+        check_list(made.signed, ACCOUNT, a_list(2, PHONE))
+    with pytest.raises(Malformed, match="no time"):
+        lists.sign_list(
+            KEY, ACCOUNT, 2, here, {LAPTOP.keys.address: lists.Departed(LAPTOP.keys.identity.public, 2**60)}
+        )
+    with pytest.raises(Malformed, match="another account"):
+        lists.sign_list(KEY, ACCOUNT, 2, here, {EVE.keys.address: lists.Departed(EVE.keys.identity.public, 5)})
+
+
 def test_bytes_of_no_known_form_are_refused() -> None:
     signed = a_list(1, PHONE, LAPTOP).signed
     for wrong in (b"", signed[:50], signed[:-1], signed + b"\0"):
@@ -102,8 +122,8 @@ def test_bytes_of_no_known_form_are_refused() -> None:
 
 def test_a_list_has_one_form_devices_ascending_and_none_twice() -> None:
     body = bytearray(a_list(1, PHONE, LAPTOP).signed[:-64])
-    first, second = body[51:131], body[131:]
+    first, second = body[53:133], body[133:]
     for entries in (second + first, first + first):
-        wrong = bytes(body[:51] + entries)
+        wrong = bytes(body[:53] + entries)
         with pytest.raises(Malformed, match="out of order"):
             check_list(wrong + sign(KEY, Label.DEVICE_LIST, wrong), ACCOUNT)

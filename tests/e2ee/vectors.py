@@ -171,6 +171,7 @@ def make_lists(recorded: dict[str, dict[str, str]]) -> Made:
     other = account_of(bob.keys.address.device)
     second = Address(device_id(account, 2), 9)
     devices = {ada.keys.address: ada.keys.identity.public, second: bob.keys.identity.public}
+    third = {Address(device_id(account, 3), 11): lists.Departed(bob.keys.identity.public, NOW)}
     key, other_key = signing_public(ada.keys.account), signing_public(bob.keys.account)
     return {
         "account": str(account),
@@ -180,7 +181,14 @@ def make_lists(recorded: dict[str, dict[str, str]]) -> Made:
             {"device": str(where.device), "registration": str(where.registration), "identity": who.encode().hex()}
             for where, who in devices.items()
         ],
-        "signed": lists.sign_list(ada.keys.account, account, 3, devices).signed.hex(),
+        "departed": [
+            {
+                "device": str(where.device), "registration": str(where.registration),
+                "identity": left.identity.encode().hex(), "left_at": str(left.at),
+            }
+            for where, left in third.items()
+        ],
+        "signed": lists.sign_list(ada.keys.account, account, 3, devices, third).signed.hex(),
         "safety_number": {
             "accounts": [str(account), str(other)], "keys": [key.hex(), other_key.hex()],
             "number": safety.safety_number(account, key, other, other_key),

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import partial
 
 from nightmail.e2ee.identity import Address, Identity
+from nightmail.e2ee.lists import DEPARTED_MAX, Departed, sign_list
 from nightmail.e2ee.lists import DeviceList as SignedList
-from nightmail.e2ee.lists import sign_list
 from nightmail.model.answers import Done, Said
 from nightmail.model.records import Listed
 from nightmail.model.refusals import ListConflict, Refusal
@@ -21,7 +21,7 @@ from .hub import Hub
 from .keyring import Keyring
 from .lists import Lists
 from .retries import delay_ms
-from .trust import Trust
+from .trust import LEFT_MS, Trust
 
 
 class Roster:
@@ -94,7 +94,9 @@ class Roster:
         if known is not None and known.devices == wanted and known.version == item.version + 1:
             signed = known
         else:
-            signed = sign_list(self._keyring.keys.account, item.account, item.version + 1, wanted)
+            signed = sign_list(
+                self._keyring.keys.account, item.account, item.version + 1, wanted, self._departed(item, wanted)
+            )
         self._asked = True
         devices = tuple(address.device for address in sorted(wanted))
         self._hub.ask(
@@ -107,6 +109,19 @@ class Roster:
             address: who for address, who in (known.devices if known else {}).items() if address.device in item.devices
         }
         return {**wanted, keys.address: keys.identity.public, **self._guests}
+
+    def _departed(self, item: Devices, wanted: dict[Address, Identity]) -> dict[Address, Departed]:
+        """Who left of late: whoever never saw a list with them must be able to judge what they sent before."""
+        store, now, known = self._hub.store, self._hub.now, self._trust.of(item.account)
+        if known is None:
+            return {}
+        # By the server's clock if that is ahead: nothing that was seen is later than this.
+        at = max([now, *(row.seen for row in store.conversations()[:1])])
+        gone = {address: left for address, left in known.departed.items() if now - left.at < LEFT_MS}
+        gone |= {address: Departed(who, at) for address, who in known.devices.items()}
+        there = {address.device for address in wanted}
+        latest = sorted(gone.items(), key=lambda each: -each[1].at)
+        return dict([each for each in latest if each[0].device not in there][:DEPARTED_MAX])
 
     def _answered(self, signed: SignedList, said: Said) -> None:
         self._asked = False

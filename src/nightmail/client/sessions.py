@@ -74,7 +74,7 @@ class Sessions:
     def open(self, entry: Entry) -> Note:
         hub, keyring = self._hub, self._keyring
         conversation = conversation_id(account_of(entry.by), entry.to)
-        opened = open_entry(keyring.keys, self._author(entry.by), entry, conversation, hub.now, hub.secrets)
+        opened = open_entry(keyring.keys, self._author(entry), entry, conversation, hub.now, hub.secrets)
         decode_content(opened.note.content)  # what no client could show is as good as unreadable
         if opened.keys is not keyring.keys:
             keyring.put(opened.keys)
@@ -114,14 +114,14 @@ class Sessions:
             return known
         return named
 
-    def _author(self, device: int) -> Peer:
+    def _author(self, entry: Entry) -> Peer:
         try:
-            return self._listed(device)
+            return self._listed(entry.by)
         except NotListed:
             # It has left the list; what it sent before that is judged by the key that it had.
-            if (known := self.find(device)) is None:
+            if not self._trust.knows(entry):
                 raise
-            return known
+            return self.find(entry.by) or self._trust.departed(entry.by)
 
     def _keep(self, peer: Peer) -> Peer:
         cache = self._cache

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 from nightmail.e2ee.errors import AccountKeyChanged, NotListed, Refused
 from nightmail.e2ee.lists import DeviceList as SignedList
 from nightmail.e2ee.lists import check_list
+from nightmail.e2ee.peers import Peer
+from nightmail.e2ee.state import encode_peer
 from nightmail.model.ids import account_of
 from nightmail.model.limits import DAY_MS
 from nightmail.model.rows import Entry
@@ -23,6 +25,8 @@ from .store import DeviceList, Trusted
 
 LEFT_MS = 31 * DAY_MS
 """What a device sent before it left its account's list may come for so long: the server keeps it for 30 days."""
+FORMER_MAX = 128
+"""Devices of one account's former keys that are remembered without a session: a key can change every minute."""
 SKEW_MS = 60_000
 """How far the server's clock may be ahead of this device's."""
 
@@ -59,7 +63,14 @@ class Trust:
             return True
         row = self.row(account)
         left = row.left.get(entry.by) if row else None
-        return left is not None and entry.at <= left + SKEW_MS and self._hub.store.peer(entry.by) is not None
+        return left is not None and entry.at <= left + SKEW_MS and self._is_kept(entry.by, known)
+
+    def departed(self, device: int) -> Peer:
+        """A device that its account's list names as one that left of late; raises NotListed."""
+        known = self.of(account_of(device))
+        if known is None:
+            raise NotListed(device, 0)
+        return known.departed_peer(device)
 
     def is_gone(self, device: int) -> bool:
         """It left its account's list so long ago that nothing of it can come any more."""
@@ -90,11 +101,18 @@ class Trust:
         if known is not None and known.signed == signed.signed:
             return
         now = self._hub.now
-        left = {device: at for device, at in row.left.items() if self._hub.store.peer(device) is not None}
+        left = {device: at for device, at in row.left.items() if self._is_kept(device, signed)}
         for address in known.devices if known else ():
             if address not in signed.devices:
                 left[address.device] = now
+        for address, gone in signed.departed.items():
+            # Clocks differ; but nobody leaves years from now, and is kept until then.
+            left[address.device] = max(left.get(address.device, 0), min(gone.at, now + DAY_MS))
         self._store(replace(row, signed=signed.signed, left=left), signed)
+
+    def _is_kept(self, device: int, signed: SignedList) -> bool:
+        """The keys of a device that left are known: by a session with it, or because its account still says them."""
+        return self._hub.store.peer(device) is not None or any(gone.device == device for gone in signed.departed)
 
     def agree(self, account: int, *, verified: bool) -> bool:
         """The person knows of the key, or has compared it; False: there is none yet."""
@@ -130,13 +148,25 @@ class Trust:
         self.put(signed)
 
     def _change(self, account: int, signed: SignedList) -> None:
-        """The security code has changed: the former sessions are over, and what waits is sealed anew."""
-        hub, row = self._hub, self.row(account)
+        """The security code has changed: nothing more is sealed for the former devices, and what waits is sealed anew.
+
+        What they sent before may still come, and is judged by the keys that they had.
+        """
+        hub, row, known = self._hub, self.row(account), self.of(account)
         assert row is not None
+        assert known is not None
+        former = {**{address: gone.identity for address, gone in known.departed.items()}, **known.devices}
+        for address, identity in former.items():
+            if hub.store.peer(address.device) is None and len(hub.store.peers(account)) < FORMER_MAX:
+                hub.store.put_peer(address.device, encode_peer(Peer.of(address, identity)))
+        left = {device: row.left.get(device, hub.now) for device in hub.store.peers(account)}
+        for device in {address.device for address in signed.devices} & set(left):
+            hub.store.drop_peer(device)  # it is another one now, under the same number
+            hub.store.drop_claim(device)
+            del left[device]
         held = row.verified or row.held
-        self._store(Trusted(account, signed.signed, held=held, changed_at=hub.now), signed)
-        for device in hub.store.peers(account):
-            hub.store.drop_peer(device)
+        self._store(Trusted(account, signed.signed, held=held, changed_at=hub.now, left=left), signed)
+        for device in left:
             hub.store.drop_claim(device)
         hub.tell(SecurityCodeChanged(account, hub.handle(account), row.verified))
         for rekeyed in hub.rekeyed:

@@ -3,8 +3,9 @@
 Spec:    Sesame §3.1 leaves device lists to the server; here the account key signs them, with a version that only
          grows (F4 of the requirements).
 
-    version u8 ‖ account u64 ‖ list version u64 ‖ account key 32 ‖ count u16
-    ‖ count × (device u64 ‖ registration u64 ‖ identity 64)        devices ascending
+    version u8 ‖ account u64 ‖ list version u64 ‖ account key 32 ‖ count u16 ‖ departed u16
+    ‖ count × (device u64 ‖ registration u64 ‖ identity 64)                      devices ascending
+    ‖ departed × (device u64 ‖ registration u64 ‖ identity 64 ‖ left at u64)     likewise
     ‖ signature 64, by the account key, over all before it
 """
 
@@ -12,7 +13,8 @@ from __future__ import annotations
 
 import hmac
 import struct
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from nightmail.model.ids import account_of
 
@@ -24,8 +26,19 @@ from .peers import Peer
 
 FORM = 1
 DEVICES_MAX = 64
-_HEAD = struct.Struct(">BQQ32sH")
+DEPARTED_MAX = 64
+TIME_MAX = 2**53 - 1
+_HEAD = struct.Struct(">BQQ32sHH")
 _ENTRY = struct.Struct(f">QQ{IDENTITY_BYTES}s")
+_DEPARTED = struct.Struct(f">QQ{IDENTITY_BYTES}sQ")
+
+
+class Departed(NamedTuple):
+    """A device that was listed not long ago: what it sent before it left may still be on its way."""
+
+    identity: Identity
+    at: int
+    """When it left, in milliseconds since 1970."""
 
 
 class DeviceList(NamedTuple):
@@ -36,6 +49,8 @@ class DeviceList(NamedTuple):
     devices: dict[Address, Identity]
     signed: bytes
     """All of it, as it was signed: to be stored, and handed on."""
+    departed: dict[Address, Departed]
+    """Who left of late. Nothing is ever sealed for them."""
 
     def find(self, device: int) -> tuple[Address, Identity]:
         for address, identity in self.devices.items():
@@ -47,6 +62,13 @@ class DeviceList(NamedTuple):
         """A listed device, without a session yet."""
         return Peer.of(*self.find(device))
 
+    def departed_peer(self, device: int) -> Peer:
+        """A device that left of late, without a session yet."""
+        for address, departed in self.departed.items():
+            if address.device == device:
+                return Peer.of(address, departed.identity)
+        raise NotListed(device, self.version)
+
     def check_peer(self, peer: Peer) -> None:
         """Raises unless the list still names this very device with this very key."""
         address, identity = self.find(peer.device)
@@ -54,11 +76,17 @@ class DeviceList(NamedTuple):
             raise NotListed(peer.device, self.version)
 
 
-def sign_list(account_key: bytes, account: int, version: int, devices: dict[Address, Identity]) -> DeviceList:
-    public = signing_public(account_key)
-    body = _HEAD.pack(FORM, account, version, public, len(devices)) + b"".join(
-        _ENTRY.pack(*address, identity.encode()) for address, identity in sorted(devices.items())
-    )
+def sign_list(
+    account_key: bytes,
+    account: int,
+    version: int,
+    devices: Mapping[Address, Identity],
+    departed: Mapping[Address, Departed] | None = None,
+) -> DeviceList:
+    public, gone = signing_public(account_key), sorted((departed or {}).items())
+    body = _HEAD.pack(FORM, account, version, public, len(devices), len(gone))
+    body += b"".join(_ENTRY.pack(*address, identity.encode()) for address, identity in sorted(devices.items()))
+    body += b"".join(_DEPARTED.pack(*address, left.identity.encode(), left.at) for address, left in gone)
     return check_list(body + sign(account_key, Label.DEVICE_LIST, body), account)
 
 
@@ -75,26 +103,42 @@ def check_list(signed: bytes, account: int, known: DeviceList | None = None) -> 
     verify(found.key, Label.DEVICE_LIST, signed[:-SIGNATURE_BYTES], signed[-SIGNATURE_BYTES:])
     if known is not None and found.version < known.version:
         raise ListRolledBack(account, known.version, found.version)
-    if known is not None and found.version == known.version and found.devices != known.devices:
+    if known is not None and found.version == known.version and not _is_same(found, known):
         raise ListForked(account, found.version)
     return found
+
+
+def _is_same(one: DeviceList, other: DeviceList) -> bool:
+    return one.devices == other.devices and one.departed == other.departed
 
 
 def _decode(signed: bytes) -> DeviceList:
     if len(signed) < _HEAD.size + SIGNATURE_BYTES:
         raise Malformed("device list", f"{len(signed)} bytes")
-    form, account, version, key, count = _HEAD.unpack_from(signed)
+    form, account, version, key, count, gone = _HEAD.unpack_from(signed)
     if form != FORM:
         raise UnknownVersion("device list", form)
-    if count > DEVICES_MAX or len(signed) != _HEAD.size + count * _ENTRY.size + SIGNATURE_BYTES:
-        raise Malformed("device list", f"{count} devices in {len(signed)} bytes")
-    devices: dict[Address, Identity] = {}
+    length = _HEAD.size + count * _ENTRY.size + gone * _DEPARTED.size + SIGNATURE_BYTES
+    if count > DEVICES_MAX or gone > DEPARTED_MAX or len(signed) != length:
+        raise Malformed("device list", f"{count} devices and {gone} departed in {len(signed)} bytes")
+    devices = {
+        address: Identity.decode(identity) for address, identity in _read(signed, _ENTRY, _HEAD.size, count, account)
+    }
+    departed: dict[Address, Departed] = {}
+    for address, identity, at in _read(signed, _DEPARTED, _HEAD.size + count * _ENTRY.size, gone, account):
+        if at > TIME_MAX:
+            raise Malformed("device list", "a device left at no time that there is")
+        departed[address] = Departed(Identity.decode(identity), at)
+    return DeviceList(account, version, key, devices, signed, departed)
+
+
+def _read(signed: bytes, form: struct.Struct, start: int, count: int, account: int) -> Iterator[tuple[Any, ...]]:
+    """(address, whatever follows it), for each of the devices that stand there."""
     last = 0
-    for at in range(_HEAD.size, _HEAD.size + count * _ENTRY.size, _ENTRY.size):
-        device, registration, identity = _ENTRY.unpack_from(signed, at)
+    for at in range(start, start + count * form.size, form.size):
+        device, registration, *rest = form.unpack_from(signed, at)
         # One form for one content; and no account can list, and so impersonate, another's device.
         if device <= last or account_of(device) != account:
             raise Malformed("device list", "a device is out of order, or another account's")
         last = device
-        devices[Address(device, registration)] = Identity.decode(identity)
-    return DeviceList(account, version, key, devices, signed)
+        yield Address(device, registration), *rest
