@@ -60,6 +60,13 @@ def test_what_keeps_a_profile_can_be_changed(hand: Hand) -> None:
     assert hand.types("send", ada, "Hello", "--wait", "queued").exit_code == 0
 
 
+def test_a_key_file_again_loses_nothing(hand: Hand) -> None:
+    ada = hand.registers("ada")
+    for _ in range(2):
+        assert hand.gets("profile", "keep", "key-file")[0]["kept_by"] == "key_file"
+        assert hand.types("send", ada, "Hello", "--wait", "queued").exit_code == 0
+
+
 def test_only_one_thing_keeps_a_profile(hand: Hand) -> None:
     both = hand.types("register", hand.name("ada"), "--passphrase", "--key-file", "x.key")
     assert (both.exit_code, "one of" in both.stderr) == (2, True)

@@ -13,10 +13,11 @@ import keyring.backend
 import msgspec
 import pytest
 
-from nightmail.client import Client, KeyFile, Keyring, Passphrase, keybox
+from nightmail.client import Client, KeyFile, Keyring, Passphrase, keybox, keyplaces
 from nightmail.client.errors import (
     Misused,
     ProfileDamaged,
+    ProfileError,
     ProfileLocked,
     ProfileTooNew,
     StoreFailed,
@@ -236,6 +237,58 @@ def test_a_box_that_was_changed_or_is_newer_is_refused(tmp_path: Path) -> None:
             Profile(tmp_path, HORSE)
 
 
+def test_a_key_file_that_is_still_in_use_stays(tmp_path: Path) -> None:
+    """However the same file is named; a former one in the folder goes, one elsewhere stays."""
+    folder, stick, link = tmp_path / "profile", tmp_path / "stick.key", tmp_path / "link.key"
+    Profile(folder).close()
+    link.symlink_to(folder / keybox.DEFAULT_FILE)
+    for secret in (KeyFile(), KeyFile(str(folder / keybox.DEFAULT_FILE)), KeyFile(str(link)), KeyFile()):
+        profile = Profile(folder)
+        profile.keep_by(secret)
+        profile.close()
+        Profile(folder).close()
+    for secret, inside in ((KeyFile(str(stick)), False), (KeyFile(str(stick)), False), (KeyFile(), True)):
+        profile = Profile(folder)
+        profile.keep_by(secret)
+        profile.close()
+        assert ((folder / keybox.DEFAULT_FILE).exists(), stick.exists()) == (inside, True)
+        Profile(folder).close()
+
+
+def test_the_former_key_file_goes_only_once_the_new_box_is_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = Profile(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(keyplaces, "write_durably", fails)
+        with pytest.raises(ProfileError):
+            profile.keep_by(HORSE)
+    profile.close()
+    Profile(tmp_path).close()
+
+
+def fails(path: Path, content: bytes) -> None:
+    raise ProfileError(f"{path} cannot be written")
+
+
+def test_a_box_of_a_key_file_that_was_changed_is_refused(tmp_path: Path) -> None:
+    Profile(tmp_path).close()
+    box = msgspec.json.decode((tmp_path / keybox.NAME).read_bytes())
+    for changed, error in (
+        ({"nonce": ""}, ProfileDamaged),
+        ({"sealed": ""}, ProfileDamaged),
+        ({"path": "\0x"}, ProfileDamaged),
+        ({"path": ""}, WrongSecret),
+        ({"path": "/dev/zero"}, WrongSecret),
+        ({"version": 0}, WrongSecret),
+    ):
+        (tmp_path / keybox.NAME).write_bytes(msgspec.json.encode({**box, **changed}))
+        with pytest.raises(error):
+            Profile(tmp_path)
+    with pytest.raises(Misused):
+        keybox.make_box(tmp_path / "other", KeyFile("\0x"), bytes(32))
+
+
 def test_a_crash_before_the_database_was_made_leaves_a_profile_that_opens(tmp_path: Path) -> None:
     keybox.make_box(tmp_path, HORSE, bytes(32))
     Profile(tmp_path, HORSE).close()
@@ -255,6 +308,8 @@ def test_a_client_changes_its_passphrase_while_it_runs(tmp_path: Path) -> None:
     async def story() -> None:
         async with harbour() as place:
             profile = place.profile(tmp_path, "alice")
+            async with Client(profile, [place.address]) as alice:
+                await alice.keep_by(KeyFile())
             async with Client(profile, [place.address]) as alice:
                 await alice.keep_by(HORSE)
             with pytest.raises(ProfileLocked):

@@ -30,7 +30,7 @@ KEY_BYTES = 32
 VERSION = 1
 DEFAULT_FILE = "device.key"
 
-_SALT_BYTES, _NONCE_BYTES = 16, 12
+_SALT_BYTES, _NONCE_BYTES, _MAC_BYTES = 16, 12, 16
 _MEMORY_KIB, _PASSES, _LANES = 64 * 1024, 3, 1
 _MEMORY_KIB_MAX, _PASSES_MAX, _LANES_MAX = 1024 * 1024, 64, 16
 """A file that asks for more was not written by us."""
@@ -106,7 +106,15 @@ def read(folder: Path) -> Box | None:
         raise ProfileDamaged(f"{folder / NAME} is not what was written") from None
     if box.version > VERSION:
         raise ProfileTooNew(f"{folder / NAME} has version {box.version}; this version of Nightmail knows {VERSION}")
+    if not _is_sound(box):
+        raise ProfileDamaged(f"{folder / NAME} is not what was written")
     return box
+
+
+def _is_sound(box: Box) -> bool:
+    """Whether we can have written it; whether what is in it is true, the seal tells."""
+    whole = len(box.nonce) == _NONCE_BYTES and len(box.sealed) == KEY_BYTES + _MAC_BYTES
+    return whole and not (isinstance(box, FileBox) and "\0" in box.path)
 
 
 # --- keys -------------------------------------------------------------------------------------
@@ -148,23 +156,29 @@ def _new_box(folder: Path, secret: Secret) -> Box:
                 raise Misused("an empty passphrase keeps nothing")
             return PassphraseBox(salt=os.urandom(_SALT_BYTES))
         case KeyFile():
+            if "\0" in os.fspath(secret.path):
+                raise Misused("no file has such a name")
             path = Path(secret.path).expanduser() if secret.path else folder / DEFAULT_FILE
             keyplaces.make_file(path)
-            inside = path.resolve().parent == folder.resolve()
-            return FileBox(path=path.name if inside else str(path.resolve()))
+            path = path.resolve()
+            return FileBox(path=path.name if path.parent == folder.resolve() else str(path))
         case Keyring():
             return RingBox(service=secret.service, entry=keyplaces.make_in_keyring(secret.service, folder))
 
 
 def _let_go(folder: Path, before: Box | None, now: Box) -> None:
-    """What we made in the folder or in the keyring. A key file that somebody put elsewhere is theirs."""
+    """What we made in the folder or in the keyring, if nothing uses it now. A key file elsewhere is somebody's own."""
     match before:
-        case FileBox() if not os.path.isabs(before.path) and before != now:
-            (folder / before.path).unlink(missing_ok=True)
-        case RingBox():
+        case FileBox() if Path(before.path).name == before.path and not _uses(folder, now, folder / before.path):
+            keyplaces.drop_file(folder / before.path)
+        case RingBox() if not (isinstance(now, RingBox) and (now.service, now.entry) == (before.service, before.entry)):
             keyplaces.drop_from_keyring(before.service, before.entry)
         case _:
             pass
+
+
+def _uses(folder: Path, box: Box, path: Path) -> bool:
+    return isinstance(box, FileBox) and (folder / box.path).resolve() == path.resolve()
 
 
 def _bound(box: Box) -> bytes:

@@ -15,6 +15,9 @@ from .errors import ProfileError, ProfileLocked, WrongSecret
 
 KEY_BYTES = 32
 
+_FILE_BYTES_MAX = 1_024
+"""A key file is one line."""
+
 
 def write_durably(path: Path, content: bytes) -> None:
     """All of it or what was there before, also after a power cut."""
@@ -48,7 +51,8 @@ def make_file(path: Path) -> None:
 
 def from_file(path: Path, folder: Path) -> bytes:
     try:
-        text = path.read_text("ascii")
+        with path.open("rb") as file:
+            text = file.read(_FILE_BYTES_MAX).decode("ascii")
     except FileNotFoundError:
         raise ProfileLocked("key_file", f"the profile {folder} is sealed: its key file {path} is not there") from None
     except (OSError, UnicodeDecodeError):
@@ -57,6 +61,13 @@ def from_file(path: Path, folder: Path) -> bytes:
         if len(key := bytes.fromhex(text)) == KEY_BYTES:
             return key
     raise WrongSecret("key_file", f"{path} is not a key file")
+
+
+def drop_file(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise ProfileError(f"the former key file {path} cannot be removed: {error.strerror}") from error
 
 
 # --- the keyring ------------------------------------------------------------------------------
