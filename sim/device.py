@@ -352,7 +352,8 @@ class Device:
 
     def verify(self, peer: int) -> None:
         """Its person has compared safety numbers."""
-        if not self._frozen and self.machine.agree(peer, self.world.now, verified=True):
+        key = self.machine.account_key(peer)
+        if not self._frozen and key and self.machine.agree(peer, self.world.now, key=key, verified=True):
             self.world.hit("contact verified")
             self._turn_soon()
 
@@ -362,7 +363,8 @@ class Device:
         for person in self.person.town.people:
             if not self._frozen and trust.is_held(person.account):
                 self.world.hit("new key accepted")
-                self.machine.agree(person.account, self.world.now, verified=False)
+                key = self.machine.account_key(person.account)
+                self.machine.agree(person.account, self.world.now, key=key, verified=False)
                 self._turn_soon()
 
     @property

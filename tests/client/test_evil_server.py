@@ -23,7 +23,7 @@ from nightmail.model.rows import Change, Entry
 from nightmail.model.words import Kind, Lane, Reason, State
 from nightmail.wire.frames import encode
 from nightmail.wire.items import Answered, Devices, Entries, FromServer, Receipts
-from tests.client.test_sealed import a_town, said_by
+from tests.client.test_sealed import a_town, agrees, said_by
 from tests.client.town import Device, Town
 
 Item = TypeVar("Item")
@@ -183,11 +183,35 @@ def test_a_list_signed_by_nobody_is_refused() -> None:
     assert bob.heard() == ["hello"]
 
 
+def test_what_was_compared_is_verified_and_nothing_that_the_server_put_in_its_place() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    alice.says(bob, "one")
+    town.settle()
+    account = bob.me.account
+    compared = alice.machine.account_key(account)
+    theirs = own_keys.make_keys(Address(bob.me.device, bob.me.registration), town.secrets, town.now, primary=True)
+
+    def impersonate(item: Devices) -> Devices:
+        signed = sign_list(theirs.account, item.account, item.version, {theirs.address: theirs.identity.public})
+        return replace(item, signed=signed.signed)
+
+    forge_list(town, alice, account, impersonate)
+    alice.machine._lists.forget(account)
+    alice.says(bob, "two")
+    town.settle()
+    assert alice.machine.account_key(account) != compared
+    for verified in (True, False):
+        assert not alice.machine.agree(account, town.now, key=compared, verified=verified)
+    trusted = alice.store.trusted(account)
+    assert trusted is not None
+    assert not trusted.verified
+
+
 def test_another_account_key_is_announced_and_a_verified_contact_gets_nothing_under_it() -> None:
     town, (alice, bob) = a_town("alice", "bob")
     alice.says(bob, "one")
     town.settle()
-    alice.machine.agree(bob.me.account, town.now, verified=True)
+    agrees(town, alice, bob, verified=True)
     alice.look()
     theirs = own_keys.make_keys(Address(bob.me.device, bob.me.registration), town.secrets, town.now, primary=True)
 

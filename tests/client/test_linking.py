@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nightmail.client import Client
-from nightmail.client.errors import Misused, Stopped
+from nightmail.client.errors import Misused, NumberDiffers, Stopped
 from nightmail.client.events import Moved
 from nightmail.client.linking import LinkRequest, begin
 from nightmail.model.words import Platform
@@ -35,7 +35,9 @@ def test_the_ten_lines_of_the_readme_work_and_a_code_links_a_second_device(tmp_p
                 assert [m.text for m in carol.history("dave")] == ["Hello, Dave.", "Hello to you."]
                 assert carol.history("dave")[1].reply_to == message.id
                 assert carol.safety_number("dave") == dave.safety_number("carol")
-                await carol.verify("dave")
+                with pytest.raises(NumberDiffers):
+                    await carol.verify("dave", "0" * 60)
+                await carol.verify("dave", dave.safety_number("carol"))
                 assert carol.is_verified("dave")
 
                 code = begin(tmp_path / "laptop", "dave", "laptop").code

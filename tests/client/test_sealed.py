@@ -45,6 +45,12 @@ def said_by(device: Device, kind: type[B]) -> list[B]:
 # --- keys and lists -----------------------------------------------------------------------------
 
 
+def agrees(town: Town, device: Device, peer: Device, *, verified: bool) -> bool:
+    """The person says that of the key that is known now."""
+    account = peer.me.account
+    return device.machine.agree(account, town.now, key=device.machine.account_key(account), verified=verified)
+
+
 def test_a_new_device_publishes_its_keys_then_signs_its_list_and_then_can_be_written_to() -> None:
     _, (alice,) = a_town("alice")
     assert alice.session is not None
@@ -416,7 +422,7 @@ def test_if_the_former_key_was_verified_nothing_is_sealed_before_the_person_acce
     town, (alice, bob) = a_town("alice", "bob")
     alice.says(bob, "one")
     town.settle()
-    assert alice.machine.agree(bob.me.account, town.now, verified=True)
+    assert agrees(town, alice, bob, verified=True)
     alice.look()
     new = reset(town, bob)
     new.connect()
@@ -427,7 +433,7 @@ def test_if_the_former_key_was_verified_nothing_is_sealed_before_the_person_acce
     town.settle()
     assert alice.told(SecurityCodeChanged) == [SecurityCodeChanged(bob.me.account, f"{bob.me.account:x}", True)]
     assert (new.heard(), alice.state(message)) == ([], "pending")
-    assert alice.machine.agree(bob.me.account, town.now, verified=False)
+    assert agrees(town, alice, bob, verified=False)
     alice.look()
     town.settle()
     assert (new.heard(), alice.state(message)) == (["two"], "delivered")
@@ -437,7 +443,7 @@ def test_somebody_with_another_key_is_still_heard() -> None:
     town, (alice, bob) = a_town("alice", "bob")
     alice.says(bob, "one")
     town.settle()
-    alice.machine.agree(bob.me.account, town.now, verified=True)
+    agrees(town, alice, bob, verified=True)
     alice.look()
     new = reset(town, bob)
     new.connect()

@@ -44,6 +44,8 @@ class Exit(IntEnum):
     """The server will not have this device any more, or another process took its place."""
     LOCKED = 16
     """The profile is sealed, and what opens it is missing or wrong."""
+    DIFFERS = 17
+    """The safety number is another one than the one that was compared."""
 
 
 class Failure(click.ClickException):
@@ -128,6 +130,8 @@ def explain(error: errors.ClientError) -> Failure:
             return Failure(Exit.FAILED, failed(error.reason))
         case errors.Stopped():
             return Failure(Exit.ENDED, f"The server closed the connection for good: {error.sentence}.")
+        case errors.NumberDiffers():
+            return Failure(Exit.DIFFERS, sentence(error), "See it again: nightmail verify-contact.")
         case errors.Misused():
             return Failure(Exit.USAGE, sentence(error))
         case errors.TooLarge():

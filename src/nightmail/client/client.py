@@ -27,14 +27,15 @@ from weakref import WeakValueDictionary
 from msgspec.structs import replace
 
 from nightmail.e2ee.content import Content, encode_content
-from nightmail.e2ee.safety import safety_number
+from nightmail.e2ee.errors import NotAsAnnounced
+from nightmail.e2ee.safety import check_safety_number, safety_number
 from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id
 from nightmail.model.words import Kind, Lane, Platform
 
 from .devices import DeviceSeen
 from .driver import Driver
-from .errors import ClientError, Misused
+from .errors import ClientError, Misused, NumberDiffers
 from .events import DeliveryReceipt, DeviceLinked, Event, MessageFailed, Reachable, ReadReceipt, SentAck
 from .handles import Receipt
 from .household import Guest
@@ -288,20 +289,22 @@ class Client:
 
     def safety_number(self, peer: str | int) -> str:
         """60 digits that both see alike if nobody stands between. Raises Misused if a key is not known yet."""
-        ours, theirs = self.identity.account, self._account(peer)
-        with self._open_driver().working() as machine:
-            keys = [machine.account_key(account) for account in (ours, theirs)]
-        if not keys[0] or not keys[1]:
-            raise Misused("nobody's key is known here yet: write to them first")
-        return safety_number(ours, keys[0], theirs, keys[1])
+        return self._numbered_key(self._account(peer))[0]
 
-    async def verify(self, peer: str | int) -> None:
-        """The safety numbers were compared, and are alike. From now on a change is asked about. Raises Misused."""
-        await self._agree(peer, verified=True)
+    async def verify(self, peer: str | int, number: str) -> None:
+        """This safety number was compared, and is alike on both sides. From now on a change is asked about.
 
-    async def accept(self, peer: str | int) -> None:
-        """The person agrees to a key that changed: what waits is sealed for it. Raises Misused."""
-        await self._agree(peer, verified=False)
+        `number` is what `safety_number` gave and the person saw; spaces do not matter. Raises NumberDiffers if it is
+        another one by now: the person has compared a key, and agrees to no other. Raises Misused.
+        """
+        await self._agree(peer, number, verified=True)
+
+    async def accept(self, peer: str | int, number: str) -> None:
+        """The person agrees to a key that changed, and has this number: what waits is sealed for it.
+
+        Raises as `verify` does.
+        """
+        await self._agree(peer, number, verified=False)
 
     def trust(self, peer: str | int) -> Trust:
         """What the person has said about a peer's key."""
@@ -311,13 +314,26 @@ class Client:
     def is_verified(self, peer: str | int) -> bool:
         return self.trust(peer).verified
 
-    async def _agree(self, peer: str | int, *, verified: bool) -> None:
-        driver = self._open_driver()
+    async def _agree(self, peer: str | int, number: str, *, verified: bool) -> None:
+        driver, account = self._open_driver(), self._account(peer)
+        current, key = self._numbered_key(account)
+        try:
+            check_safety_number(current, number)
+        except NotAsAnnounced:
+            raise NumberDiffers from None
         with driver.working() as machine:
-            known = machine.agree(self._account(peer), driver.clock(), verified=verified)
-        if not known:
-            raise Misused("their key is not known here yet: write to them first")
+            if not machine.agree(account, driver.clock(), key=key, verified=verified):
+                raise NumberDiffers
         await driver.committed()
+
+    def _numbered_key(self, theirs: int) -> tuple[str, bytes]:
+        """The safety number with somebody, and the key of theirs that it is about."""
+        ours = self.identity.account
+        with self._open_driver().working() as machine:
+            keys = [machine.account_key(account) for account in (ours, theirs)]
+        if not keys[0] or not keys[1]:
+            raise Misused("nobody's key is known here yet: write to them first")
+        return safety_number(ours, keys[0], theirs, keys[1]), keys[1]
 
     # --- looking --------------------------------------------------------------------------------
 

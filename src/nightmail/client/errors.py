@@ -2,6 +2,7 @@
 
     ClientError
     ├── Misused              the caller's mistake: a closed client, an empty profile
+    ├── NumberDiffers        a safety number was compared, and theirs is another one; nothing was agreed to
     ├── TooLarge             a body above the limit; nothing was queued
     ├── MessageFailed        a message will not arrive; says why
     ├── Lagging              a listener left too many events unread
@@ -29,6 +30,11 @@ class ClientError(Exception):
 
 class Misused(ClientError):
     pass
+
+
+class NumberDiffers(ClientError):
+    def __init__(self) -> None:
+        super().__init__("that is not the safety number with them, or not any more; nothing was agreed to")
 
 
 class TooLarge(ClientError):

@@ -227,12 +227,13 @@ class Machine:
         known = sealed.trust.of(account)
         return known.key if known else b""
 
-    def agree(self, account: int, now: int, *, verified: bool) -> bool:
-        """The person accepts an account's key, or has verified it; False: there is none yet."""
+    def agree(self, account: int, now: int, *, key: bytes, verified: bool) -> bool:
+        """The person accepts this key of an account, or has verified it; False: it is not theirs, or not any more."""
         self._at(now)
-        known = self.sealed.trust.agree(account, verified=verified)
-        self.sealed.agree(account)
-        return known
+        agreed = self.sealed.trust.agree(account, key, verified=verified)
+        if agreed:
+            self.sealed.agree(account)
+        return agreed
 
     def forget_own_devices(self) -> None:
         """Seal the next copies for whoever is on this account's list then. For whoever links a device.

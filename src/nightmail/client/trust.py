@@ -114,10 +114,10 @@ class Trust:
         """The keys of a device that left are known: by a session with it, or because its account still says them."""
         return self._hub.store.peer(device) is not None or any(gone.device == device for gone in signed.departed)
 
-    def agree(self, account: int, *, verified: bool) -> bool:
-        """The person knows of the key, or has compared it; False: there is none yet."""
-        row = self.row(account)
-        if row is None:
+    def agree(self, account: int, key: bytes, *, verified: bool) -> bool:
+        """The person knows of this key, or has compared it; False: it is not theirs, or not any more."""
+        row, known = self.row(account), self.of(account)
+        if row is None or known is None or known.key != key:
             return False
         self._hub.store.put_trusted(replace(row, held=False, verified=row.verified or verified))
         return True

@@ -258,7 +258,7 @@ class ChatApp(App[None]):
 
         async def agree(wish: str | None) -> None:
             try:
-                await self.talking.agree(peer, wish or "")
+                await self.talking.agree(peer, wish or "", number)
             except ClientError as error:
                 self._complain(error)
             self._draw_soon()

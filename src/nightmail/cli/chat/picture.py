@@ -36,7 +36,7 @@ async def _draw(people: dict[str, Device]) -> str:
             await (await carol.send("ada", words)).delivered()
         await ada.people.name("carol", "Carol")
         await _talk(ada, bob)
-        await ada.verify("bob")
+        await ada.verify("bob", ada.safety_number("bob"))
         app = ChatApp(ada, "bob")
         async with app.run_test(size=SIZE) as pilot:
             await pilot.pause()

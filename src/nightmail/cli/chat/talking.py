@@ -139,12 +139,12 @@ class Talking:
         """The number to compare, and what came of it so far. Raises Misused if a key is not known yet."""
         return self.client.safety_number(peer), self.client.trust(peer)
 
-    async def agree(self, peer: int, wish: str) -> None:
-        """`wish` is "verify" or "accept"; anything else changes nothing."""
+    async def agree(self, peer: int, wish: str, number: str) -> None:
+        """`wish` is "verify" or "accept", and `number` what was shown; anything else changes nothing."""
         if wish == "verify":
-            await self.client.verify(peer)
+            await self.client.verify(peer, number)
         elif wish == "accept":
-            await self.client.accept(peer)
+            await self.client.accept(peer, number)
         self._known.pop(peer, None)
 
     # --- what happened --------------------------------------------------------------------------
