@@ -18,7 +18,8 @@ from nightmail.e2ee.identity import Address
 from nightmail.e2ee.lists import check_list, sign_list
 from nightmail.model.answers import Bundle
 from nightmail.model.ids import device_id
-from nightmail.model.records import Claimed, Sent
+from nightmail.model.records import Claimed, Listed, Sent
+from nightmail.model.refusals import RateLimited
 from nightmail.model.rows import Change, Entry
 from nightmail.model.words import Kind, Lane, Reason, State
 from nightmail.wire.frames import encode
@@ -455,6 +456,32 @@ def test_two_contents_under_one_id_show_one() -> None:
     assert len(seen) == 1
     assert bob.heard() == ["I owe you 10"]
     assert [m.text for m in bob.store.history(alice.me.account, 9)] == ["I owe you 10"]
+
+
+def test_a_claim_that_is_refused_is_asked_again_when_it_may_be_and_never_at_once() -> None:
+    """Also if there is a session, but with whoever had that number before."""
+    town, (alice, bob) = a_town("alice", "bob")
+    alice.says(bob, "one")
+    town.settle()
+    key, account = bob.machine.sealed.keyring.keys.account, bob.me.account
+    other = own_keys.make_keys(Address(bob.me.device, bob.me.registration), town.secrets, town.now)
+    row = town.loop.state.accounts[account]
+    assert row is not None
+    signed = sign_list(key, account, row.list_version + 1, {other.address: other.identity.public})
+    bob.cut()
+    town.say(bob.me.device, Listed(account, signed.version, (bob.me.device,), signed.signed))
+    alice.machine._lists.forget(account)
+    limited = 60_000
+    forge(
+        town, alice, Answered,
+        lambda item: Answered(item.ref, RateLimited(limited)) if isinstance(item.said, Bundle) else item,
+    )  # fmt: skip
+    before = len(said_by(alice, Claimed))
+    alice.says(bob, "two")
+    for _ in range(100):
+        town.settle(alice)
+        town.wait(1_000)
+    assert len(said_by(alice, Claimed)) - before == 2
 
 
 # --- receipts -----------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from nightmail.client.events import (
     Connected,
     DeliveryReceipt,
     DeviceLinked,
+    DeviceNotLinked,
     Disconnected,
     Ended,
     Event,
@@ -201,6 +202,8 @@ def event_json(event: Event, account: int) -> dict[str, Any]:
             }  # fmt: skip
         case DeviceLinked():
             return {"type": "device_linked", "device": f"{event.device:x}"}
+        case DeviceNotLinked():
+            return {"type": "device_not_linked", "device": f"{event.device:x}", "why": event.why}
         case Provisioned():
             return {"type": "provisioned"}
         case Reachable():

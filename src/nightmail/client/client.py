@@ -36,7 +36,16 @@ from nightmail.model.words import Kind, Lane, Platform
 from .devices import DeviceSeen
 from .driver import Driver
 from .errors import ClientError, Misused, NumberDiffers
-from .events import DeliveryReceipt, DeviceLinked, Event, MessageFailed, Reachable, ReadReceipt, SentAck
+from .events import (
+    DeliveryReceipt,
+    DeviceLinked,
+    DeviceNotLinked,
+    Event,
+    MessageFailed,
+    Reachable,
+    ReadReceipt,
+    SentAck,
+)
 from .handles import Receipt
 from .household import Guest
 from .http import Http, bearer
@@ -281,6 +290,7 @@ class Client:
         driver = self._open_driver()
         with driver.working() as machine:
             machine.forget_own_devices()
+            machine.dismiss(device, driver.clock())
             machine.sign_again(driver.clock())
 
     async def rename(self, device: int, label: str) -> None:
@@ -398,6 +408,8 @@ class Client:
                 self._move(event.message_id, Tick.FAILED, event.reason)
             case DeviceLinked():
                 _settle(self._linking.pop(event.device, None))
+            case DeviceNotLinked():
+                _settle(self._linking.pop(event.device, None), Misused(f"the device was not linked: {event.why}"))
             case Reachable():
                 _settle(self._reachable)
             case _:

@@ -162,6 +162,13 @@ class DeviceLinked(Told, frozen=True):
     device: int
 
 
+class DeviceNotLinked(Told, frozen=True):
+    """A device that was to be taken into this account was not. It needs a new code."""
+
+    device: int
+    why: str
+
+
 class Reachable(Told, frozen=True):
     """This device's keys are published, and its account's signed list names it: others can write to it."""
 
@@ -200,5 +207,5 @@ Event: TypeAlias = (
     | SentAck | DeliveryReceipt | ReadReceipt | MessageFailed | WaitingForNetwork
     | Gap | Unreadable | ServerBehind
     | SecurityCodeChanged | ListRefused | KeysRefused
-    | DeviceLinked | Provisioned | Reachable | Moved | ReadElsewhere
+    | DeviceLinked | DeviceNotLinked | Provisioned | Reachable | Moved | ReadElsewhere
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 Knows:   the guests: devices that the person has agreed to, by a code that was carried over from their screen.
 Touches: one errand per guest, so that a crash only delays it.
-Never:   lists a device whose published keys are not those of its code.
+Never:   lists a device whose published keys are not those of its code, or waits for one that is gone.
 
     1. wait for the guest's keys, and begin a session with them: they must be the code's
     2. sign the list that names it
@@ -11,8 +11,11 @@ Never:   lists a device whose published keys are not those of its code.
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from nightmail.e2ee.content import Content
 from nightmail.e2ee.identity import Address, Identity
@@ -22,7 +25,7 @@ from nightmail.model.rows import Entry
 
 from .controls import Control, control, part_of, read, read_of
 from .errors import Misused
-from .events import DeviceLinked
+from .events import DeviceLinked, DeviceNotLinked
 from .hub import Hub
 from .moving import Moving
 from .outbox import Outbox
@@ -32,7 +35,8 @@ from .sealed import Sealed
 ERRAND = "guest "
 AGAIN_MS = 1_000
 """How often a guest's keys are asked for: somebody stands before two screens."""
-
+AGAIN_PART = 10
+"""And later ever more seldom: when this part of the time that it was waited for has passed once more."""
 
 READ_IDS = 500
 """How many messages one word about reading names."""
@@ -45,6 +49,8 @@ class Guest(Struct, frozen=True, array_like=True):
     secret: bytes
     hand_over: bool = False
     """The account moves to it."""
+    since: int = 0
+    """When the person agreed to it."""
 
     @property
     def address(self) -> Address:
@@ -65,13 +71,23 @@ class Household:
         sealed.pairing.on_handed = self.moving.expect
         self._due: int | None = None
         sealed.roster.on_listed = self.step
+        sealed.roster.on_gone = sealed.sessions.on_gone = partial(self.dismiss, why="the server no longer has it")
 
     def invite(self, guest: Guest) -> None:
         if not self._sealed.roster.is_primary:
             raise Misused("only the primary device of an account can link another")
         Identity.decode(guest.identity)
-        self._hub.store.put_errand(f"{ERRAND}{guest.device:016x}", _encode(guest))
+        self._hub.store.put_errand(_name(guest.device), _encode(replace(guest, since=self._hub.now)))
         self.step()
+
+    def dismiss(self, device: int, why: str) -> None:
+        """A guest is not waited for any more."""
+        if self._hub.store.errand(_name(device)) is None:
+            return
+        self._hub.store.drop_errand(_name(device))
+        self._sealed.roster.drop(device)
+        self._sealed.sessions.drop_guest(device)
+        self._hub.tell(DeviceNotLinked(device, why))
 
     def tell_read(self, ids: list[str]) -> None:
         """The person has seen these here: the other own devices need not show them as new."""
@@ -121,10 +137,16 @@ class Household:
                     self._step(name, _guest(state))
 
     def _step(self, name: str, guest: Guest) -> None:
-        sealed, own = self._sealed, self._hub.identity.account
+        hub, sealed, own = self._hub, self._sealed, self._hub.identity.account
+        if not guest.since:
+            guest = replace(guest, since=hub.now)
+            hub.store.put_errand(name, _encode(guest))
+        if hub.now - guest.since >= hub.limits.guest_ms:
+            self.dismiss(guest.device, "it did not come in time")
+            return
         identity = Identity.decode(guest.identity)
         sealed.sessions.guests[guest.device] = Peer.of(guest.address, identity)
-        if not sealed.sessions.ready({guest.device: guest.registration}, self, self.step, self._later):
+        if not sealed.sessions.ready({guest.device: guest.registration}, self, self.step, partial(self._later, guest)):
             return
         listed = sealed.trust.of(own)
         if listed is None or guest.address not in listed.devices:
@@ -143,5 +165,11 @@ class Household:
         if guest.hand_over:
             self.moving.hand_over(guest.device)
 
-    def _later(self) -> None:
-        self._due = self._hub.now + AGAIN_MS
+    def _later(self, guest: Guest) -> None:
+        now = self._hub.now
+        due = now + max(AGAIN_MS, (now - guest.since) // AGAIN_PART)
+        self._due = due if self._due is None else min(self._due, due)
+
+
+def _name(device: int) -> str:
+    return f"{ERRAND}{device:016x}"

@@ -36,6 +36,14 @@ class ClientLimits(Struct, frozen=True):
     restart_ms: int = 3_600_000
     """At most so often a session is begun with a device because it could not open something: no loops."""
 
+    guest_ms: int = 3_600_000
+    """A device that was agreed to and has not come within this is no longer waited for: nobody stands there now."""
+    lists_per_minute: int = 60
+    """Device lists that are signed within a minute at most: a server that was restored, or lies, may ask for many."""
+    list_jump: int = 10_000
+    """A server that claims a list version this far above the last one signed is not followed: versions would run out,
+    and contacts keep the highest they saw."""
+
     # --- receiving
     ack_entries: int = 32
     """Entries after which an acknowledgement goes out at once."""

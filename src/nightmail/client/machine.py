@@ -214,6 +214,12 @@ class Machine:
         assert self._household is not None
         self._household.invite(guest)
 
+    def dismiss(self, device: int, now: int) -> None:
+        """The person has revoked a device: if it was still to be linked, it no longer is."""
+        self._at(now)
+        assert self._household is not None
+        self._household.dismiss(device, "it was revoked")
+
     def sign_again(self, now: int) -> None:
         """The server's list may have changed by this account's own wish: sign what is left, if this is the primary."""
         self._at(now)

@@ -1,13 +1,20 @@
 """The account's own device list, as its primary device keeps it: signed, published, and never more than was agreed.
 
 Knows:   which devices belong on it: this one, those that were linked here, less those that were revoked.
+Touches: the newest list ever signed, so that a server that went back is brought above it again.
 Never:   signs for a device because the server names it.
+
+Contacts refuse whatever lies below the highest version they saw. So when the server is behind what was signed here (it
+was restored from a backup), list after list is signed, each the next to the server, until it is above.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from nightmail.e2ee.identity import Address, Identity
 from nightmail.e2ee.lists import DEPARTED_MAX, Departed, sign_list
@@ -17,11 +24,19 @@ from nightmail.model.records import Listed
 from nightmail.model.refusals import ListConflict, Refusal
 from nightmail.wire.items import Devices
 
+from .events import ListRefused
 from .hub import Hub
 from .keyring import Keyring
 from .lists import Lists
 from .retries import delay_ms
 from .trust import LEFT_MS, Trust
+
+MINUTE_MS = 60_000
+
+
+class Newest(NamedTuple):
+    version: int
+    signed: bytes
 
 
 class Roster:
@@ -32,9 +47,16 @@ class Roster:
         self._due: int | None = None
         self._taken = b""
         """The list that the server said it took."""
+        self._refused: tuple[int, dict[Address, Identity]] | None = None
+        """What the server refused although it was the next version: it names a device that is gone."""
         self._guests: dict[Address, Identity] = {}
-        """Devices that are to be on the next list."""
+        """Devices that are to be listed: one with each list, so that it is known which of them is refused."""
+        self._minute, self._signed = 0, 0
+        """How many lists were signed since when."""
+        self._told_jump = False
         self.on_listed: Callable[[], None] = lambda: None
+        self.on_gone: Callable[[int], None] = lambda _: None
+        """Called with a guest that the server no longer has."""
 
     @property
     def is_primary(self) -> bool:
@@ -52,8 +74,15 @@ class Roster:
         return known is not None and self._keyring.keys.address not in known.devices
 
     def add(self, address: Address, identity: Identity) -> None:
-        self._guests[address] = identity
-        self.look()
+        if address not in self._guests:
+            self._guests[address], self._due = identity, None
+        if self._due is None:
+            self.look()
+
+    def drop(self, device: int) -> None:
+        """It is not to be listed after all."""
+        for address in [address for address in self._guests if address.device == device]:
+            del self._guests[address]
 
     def look(self) -> None:
         """See what the server has, and sign the next list if that is not what it should be."""
@@ -81,14 +110,19 @@ class Roster:
             return
         wanted = self._wanted(item)
         known = self._trust.of(item.account)
-        if known is not None and known.devices == wanted and item.signed == known.signed:
-            self._failures = 0
+        newest = self._newest(known)
+        shown = known is not None and item.signed == known.signed
+        behind = item.version < newest.version or (item.version == newest.version and item.signed != newest.signed)
+        if known is not None and known.devices == wanted and shown and not behind:
+            self._failures, self._told_jump = 0, False
             self._listed(known)
             return
-        if known is not None and known.devices == wanted and known.signed == self._taken:
+        if known is not None and known.devices == wanted and known.signed == self._taken and not shown:
             # It said that it took this list, and shows another. Signing in a circle would not help.
             self._taken = b""
             self._later()
+            return
+        if not self._may_sign(item, newest):
             return
         # A list that was signed and not confirmed is said again as it was, if it is still the next one.
         if known is not None and known.devices == wanted and known.version == item.version + 1:
@@ -97,6 +131,15 @@ class Roster:
             signed = sign_list(
                 self._keyring.keys.account, item.account, item.version + 1, wanted, self._departed(item, wanted)
             )
+        if (signed.version, signed.devices) == self._refused and self._guests:
+            # Refused as it is, by a server that names everybody else on it: so it is the guest that is gone.
+            address = next(iter(self._guests))
+            del self._guests[address]
+            self._refused = None
+            self.on_gone(address.device)
+            self.seen(item)
+            return
+        self._remember(max(newest, Newest(signed.version, signed.signed), key=lambda one: one.version))
         self._asked = True
         devices = tuple(address.device for address in sorted(wanted))
         self._hub.ask(
@@ -108,7 +151,42 @@ class Roster:
         wanted = {
             address: who for address, who in (known.devices if known else {}).items() if address.device in item.devices
         }
-        return {**wanted, keys.address: keys.identity.public, **self._guests}
+        return {**wanted, keys.address: keys.identity.public, **dict(list(self._guests.items())[:1])}
+
+    def _newest(self, known: SignedList | None) -> Newest:
+        """The newest list that was ever signed for this account, as far as this device knows."""
+        row = self._hub.store.own_keys()
+        assert row is not None
+        if known and known.version > row.list_version:
+            return Newest(known.version, known.signed)
+        return Newest(row.list_version, row.list_signed)
+
+    def _remember(self, newest: Newest) -> None:
+        store = self._hub.store
+        row = store.own_keys()
+        assert row is not None
+        if row.list_version != newest.version:
+            store.put_own_keys(replace(row, list_version=newest.version, list_signed=newest.signed))
+
+    def _may_sign(self, item: Devices, newest: Newest) -> bool:
+        """Not before it is due, not too many, and not because somebody claims that there were very many."""
+        hub = self._hub
+        if self._due is not None and hub.now < self._due:
+            return False
+        if item.version > newest.version + hub.limits.list_jump:
+            if not self._told_jump:
+                self._told_jump = True
+                why = f"version {item.version} is claimed, but {newest.version} was signed last"
+                hub.tell(ListRefused(item.account, hub.handle(item.account), why))
+            self._later()
+            return False
+        if not 0 <= hub.now - self._minute < MINUTE_MS:
+            self._minute, self._signed = hub.now, 0
+        if self._signed >= hub.limits.lists_per_minute:
+            self._due = self._minute + MINUTE_MS
+            return False
+        self._signed += 1
+        return True
 
     def _departed(self, item: Devices, wanted: dict[Address, Identity]) -> dict[Address, Departed]:
         """Who left of late: whoever never saw a list with them must be able to judge what they sent before."""
@@ -131,8 +209,12 @@ class Roster:
             self._lists.look_again(signed.account)
             self.look()
             self._listed(signed)
-        elif isinstance(said, ListConflict):
+        elif isinstance(said, ListConflict) and said.version != signed.version - 1 and not self._failures:
+            self._failures = 1
             self.look()
+        elif isinstance(said, ListConflict):
+            self._refused = (signed.version, signed.devices) if said.version == signed.version - 1 else None
+            self._later()
         elif isinstance(said, Refusal):
             self._later()
 

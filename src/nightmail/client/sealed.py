@@ -120,13 +120,14 @@ class Sealed:
         self.keyring.low()
 
     def deadline(self) -> int | None:
-        dues = (self.keyring.deadline(), self.roster.deadline())
+        dues = (self.keyring.deadline(), self.roster.deadline(), self.sessions.deadline())
         return min((due for due in dues if due is not None), default=None)
 
     def tick(self) -> None:
         if self.keyring.tick():
             self.sessions.forget(self._hub.now)
         self.roster.tick()
+        self.sessions.tick()
 
     def _published(self) -> None:
         self._tell_reachable()

@@ -7,7 +7,7 @@ Never:   uses a bundle whose signatures or identity do not fit the list that was
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from nightmail.e2ee import peers
@@ -21,7 +21,7 @@ from nightmail.e2ee.state import decode_peer, encode_peer
 from nightmail.model.answers import Bundle, Said
 from nightmail.model.ids import account_of
 from nightmail.model.records import Claimed
-from nightmail.model.refusals import Refusal, UnknownDevice
+from nightmail.model.refusals import RateLimited, Refusal, UnknownDevice
 from nightmail.model.rows import Entry
 
 from .events import KeysRefused
@@ -44,9 +44,13 @@ class Sessions:
         self._claims = hub.store.claims()
         self._asked: dict[int, int] = {}
         """Device → when its keys were asked for over this connection."""
+        self._not_before: dict[int, int] = {}
+        """Device → when its keys may be asked for again, if the server said so."""
         self._waiting: dict[int, dict[object, tuple[Then, Then]]] = {}
         self.guests: dict[int, Peer] = {}
         """Devices that no list names yet, but that the person has agreed to: as their code has them."""
+        self.on_gone: Callable[[int], None] = lambda _: None
+        """Called with one of them that the server no longer has."""
         hub.rekeyed.append(self._rekeyed)
 
     # --- sealing --------------------------------------------------------------------------------
@@ -103,6 +107,14 @@ class Sessions:
             elif peer is not None and (after := peers.forget(peer, now)) != peer:
                 self.put(after)
 
+    def drop_guest(self, device: int) -> None:
+        """It is not to be listed after all: nothing of it is kept."""
+        if self.guests.pop(device, None) is not None:
+            for held in (self._cache, self._waiting, self._not_before, self._claims):
+                held.pop(device, None)
+            self._hub.store.drop_claim(device)
+            self._hub.store.drop_peer(device)
+
     def _listed(self, device: int) -> Peer:
         """A device as its account's list has it now; with other keys than before it is another device."""
         known, signed = self.find(device), self._trust.of(account_of(device))
@@ -140,6 +152,20 @@ class Sessions:
     def lost(self) -> None:
         self._asked.clear()
         self._waiting.clear()
+        self._not_before.clear()
+
+    def deadline(self) -> int | None:
+        """When to ask again for what somebody waits for."""
+        return min((due for device in self._waiting if (due := self._due(device)) is not None), default=None)
+
+    def tick(self) -> None:
+        for device in list(self._waiting):
+            if (due := self._due(device)) is not None and self._hub.now >= due:
+                self._claim(device)
+
+    def _due(self, device: int) -> int | None:
+        asked = self._asked.get(device)
+        return self._not_before.get(device) if asked is None else asked + self._hub.limits.answer_ms
 
     def _request(self, device: int) -> int:
         """The number of the request that is open for a device: the same until it is answered."""
@@ -150,10 +176,10 @@ class Sessions:
         return request
 
     def _claim(self, device: int) -> None:
-        hub = self._hub
-        asked = self._asked.get(device)
+        hub, due = self._hub, self._due(device)
         request = self._request(device)
-        if hub.online and (asked is None or hub.now - asked >= hub.limits.answer_ms):
+        if hub.online and (due is None or hub.now >= due):
+            self._not_before.pop(device, None)
             self._asked[device] = hub.now
             hub.ask(Claimed(device, request), partial(self._answered, device, request))
 
@@ -167,12 +193,22 @@ class Sessions:
             return
         if isinstance(said, UnknownDevice):
             self._lists.forget(account_of(device))
-        peer = self.find(device)
-        # It was to be begun anew. Without keys the session that is there must do.
-        ready = peer is not None and peer.ready
+            if device in self.guests:
+                self.on_gone(device)
+                return
+        if isinstance(said, RateLimited):
+            self._not_before[device] = self._hub.now + said.retry_ms
+        # It was to be begun anew. Without keys the session that is there must do, if it is with whom the list names.
+        ready = self._is_ready(device)
         if ready or (isinstance(said, Refusal) and not said.retry):
             self._settle(device)
         self._wake(device, good=ready)
+
+    def _is_ready(self, device: int) -> bool:
+        try:
+            return self._listed(device).ready
+        except NotListed:
+            return False
 
     def _begin(self, device: int, said: Bundle) -> bool:
         hub = self._hub

@@ -124,6 +124,9 @@ class OwnKeys(Struct, frozen=True):
     """Id of the signed prekey that the server has confirmed; 0: it has nothing of ours."""
     tended_at: int = 0
     """When old keys were last renewed and let go."""
+    list_version: int = 0
+    """Of the newest device list that was signed here."""
+    list_signed: bytes = b""
 
     def __repr__(self) -> str:
         return "<own keys>"
