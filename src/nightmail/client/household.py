@@ -67,7 +67,8 @@ _guest = msgspec.msgpack.Decoder(Guest).decode
 class Household:
     def __init__(self, hub: Hub, sealed: Sealed, outbox: Outbox, reads: Reads) -> None:
         self._hub, self._sealed, self._outbox, self._reads = hub, sealed, outbox, reads
-        self.moving = Moving(hub, sealed.keyring, outbox)
+        self.moving = Moving(hub, sealed.keyring, sealed.trust, outbox, sealed.fits)
+        sealed.awaits = lambda: self.moving.awaits
         sealed.pairing.on_handed = self.moving.expect
         self._due: int | None = None
         sealed.roster.on_listed = self.step
@@ -106,7 +107,9 @@ class Household:
             case Control.HISTORY:
                 self.moving.take(entry.by, part_of(data))
             case Control.MOVED:
-                self.moving.arrived(entry.by)
+                self.moving.arrived(entry.by, data)
+            case Control.READY:
+                self.moving.ready(entry.by, data)
             case _:
                 pass
 

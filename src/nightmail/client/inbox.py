@@ -50,6 +50,7 @@ class Inbox:
         """Device → until when it need not be asked again who that is."""
         self._blind = sealer.is_blind
         self.on_control: Callable[[Entry, Content], None] = lambda entry, content: None
+        self.on_shown: Callable[[Message], None] = lambda message: None
         self._emptied = False
         """Everything was handed out, and a lane stands still with some of it."""
         hub.agreed.append(self._agreed)
@@ -218,6 +219,7 @@ class Inbox:
     def _show(self, message: Message) -> None:
         hub = self._hub
         hub.store.put_message(message)
+        self.on_shown(message)
         if (missed := hub.store.find_missed(message.id)) is not None:
             hub.store.put_missed(replace(missed, healed=True))
         conversation = hub.store.conversation(message.peer)

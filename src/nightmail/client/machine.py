@@ -110,6 +110,7 @@ class Machine:
         if self._sealed is not None:
             self._household = Household(hub, self._sealed, self._outbox, self._reads)
             self._inbox.on_control = self._household.obey
+            self._inbox.on_shown = self._household.moving.stored
             self._timed.append(self._household)
             self._parts.append(self._household)
         self._greeted = False

@@ -235,6 +235,9 @@ class MemoryStore:
     def put_trusted(self, row: Trusted) -> None:
         self._put("trusted", row.account, row)
 
+    def trusted_accounts(self) -> list[int]:
+        return sorted(self._table("trusted"))
+
     def claims(self) -> dict[int, int]:
         return dict(self._table("claim"))
 

@@ -35,6 +35,7 @@ from .messages import Message, conversation_id
 from .retries import delay_ms
 from .sealer import Sealer
 from .sealing import address, addressed, new_id, seal, unsealed
+from .spoken import Spoken
 from .store import DeviceList, Numbered, Outgoing
 from .stream import Stream
 from .ticks import Ticks
@@ -48,6 +49,7 @@ class Outbox:
         hub.rekeyed.append(self._rekeyed)
         hub.agreed.append(self._agreed)
         self._streams: dict[tuple[int, Lane], Stream] = {}
+        self.spoken = Spoken(hub)
         self._when_sent: dict[str, Callable[[], None]] = {}
         for row in hub.store.outgoing():
             stream = self._stream(row.to, row.lane)
@@ -71,7 +73,9 @@ class Outbox:
         """The same message once more, for one device: an ordinary send under an id and number of its own."""
         self._number(message.peer, Lane.HIGH, new_id(self._hub), message.id, message.body, device)
 
-    def control(self, to: int, content: bytes, only: int = 0, then: Callable[[], None] | None = None) -> None:
+    def control(
+        self, to: int, content: bytes, only: int = 0, then: Callable[[], None] | None = None, lane: Lane = Lane.HIGH
+    ) -> None:
         """A word from device to device, for all of an account or for one. Nobody sees it, no tick follows it.
 
         `then` is called when the server has it; not if that is after a restart.
@@ -81,7 +85,12 @@ class Outbox:
             self._when_sent[ident] = then
         # For one device alone it is, to the server, a re-seal of something that was never sent.
         original = new_id(self._hub) if only else ident
-        self._number(to, Lane.HIGH, ident, original, content, only, is_control=True)
+        self._number(to, lane, ident, original, content, only, is_control=True)
+
+    def say_again(self, original: str, device: int) -> None:
+        """A control message could not be opened by the device that it was for."""
+        if (word := self.spoken.again(original, device)) is not None:
+            self._number(word.to, word.lane, new_id(self._hub), original, word.content, device, is_control=True)
 
     def give_up(self, message_id: str) -> bool:
         """Take a message back, if the server has not got it; False: it no longer waits."""
@@ -118,6 +127,7 @@ class Outbox:
 
     def connected(self) -> None:
         """Everything that is unanswered goes out at once, in order."""
+        self.spoken.forget()
         for stream in list(self._streams.values()):
             stream.failures = 0
             self._begin(stream)
@@ -286,6 +296,7 @@ class Outbox:
         if said.id != row.id or said.tag not in (b"", row.tag):
             raise Misbehaved("an answer to something else")
         self._drop(stream, row)
+        self.spoken.accepted(row)
         if then := self._when_sent.pop(row.id, None):
             then()
         if said.tag:

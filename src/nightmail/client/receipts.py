@@ -39,6 +39,9 @@ class Receipts:
         lane, tick = Lane(lane), Tick(state)
         reason = change.reason.name.lower() if tick is Tick.FAILED else ""
         found = list(self._find(by, to, lane, change.numbers))
+        if by == me.device and (tick is not Tick.FAILED or change.reason is Reason.DEVICE_REMOVED):
+            for row in found:
+                self._outbox.spoken.settled(row.id, device)
         if by != me.device:
             self._keep_early(change, found, lane, tick, reason)
         elif tick is Tick.FAILED and change.reason in MENDABLE:
@@ -80,7 +83,10 @@ class Receipts:
 
     def _mend(self, row: Numbered, device: int, at: int, reason: str) -> None:
         message = self._hub.store.message(row.id)
-        if message is None or message.places.get(device, Place()).state in (Tick.DELIVERED, Tick.READ):
+        if message is None:
+            self._outbox.say_again(row.id, device)
+            return
+        if message.places.get(device, Place()).state in (Tick.DELIVERED, Tick.READ):
             return  # another number of the same message got through
         if self._ticks.count_reseal(message, device):
             self._outbox.reseal(message, device)

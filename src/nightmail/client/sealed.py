@@ -5,7 +5,7 @@ Knows:   who of its parts answers what. The rules are theirs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from nightmail.e2ee.curves import signing_public
 from nightmail.e2ee.identity import Address
@@ -34,6 +34,8 @@ class Sealed:
     def __init__(self, hub: Hub, lists: Lists) -> None:
         self._hub = hub
         self._told_reachable = False
+        self.awaits: Callable[[], bool] = lambda: False
+        """Whether somebody is about to say whom this account trusts: until then nothing is sealed for others."""
         self.trust = Trust(hub)
         self.keyring = Keyring(hub, self._published)
         self.roster = Roster(hub, lists, self.trust, self.keyring)
@@ -69,7 +71,7 @@ class Sealed:
             self._hub.tell(Reachable())
 
     def is_held(self, account: int) -> bool:
-        return self.trust.is_held(account)
+        return self.trust.is_held(account) or (account != self._hub.identity.account and self.awaits())
 
     def agree(self, account: int) -> None:
         """Whatever waited for this account goes on."""

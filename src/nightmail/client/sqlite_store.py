@@ -333,6 +333,9 @@ class SqliteStore:
     def put_trusted(self, row: Trusted) -> None:
         self._write("REPLACE INTO trusted VALUES (?, ?)", (row.account, _encode(row)))
 
+    def trusted_accounts(self) -> list[int]:
+        return [row[0] for row in self._read("SELECT account FROM trusted ORDER BY account")]
+
     def claims(self) -> dict[int, int]:
         return dict(self._read("SELECT device, request FROM claim"))  # pyright: ignore[reportArgumentType]
 

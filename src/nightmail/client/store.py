@@ -301,6 +301,10 @@ class Store(Protocol):
 
     def put_trusted(self, row: Trusted) -> None: ...
 
+    def trusted_accounts(self) -> list[int]:
+        """Of whom a list was ever believed; ascending."""
+        ...
+
     def claims(self) -> dict[int, int]:
         """Device → the number of the request for its keys that is not answered yet."""
         ...

@@ -110,6 +110,23 @@ class Trust:
             left[address.device] = max(left.get(address.device, 0), min(gone.at, now + DAY_MS))
         self._store(replace(row, signed=signed.signed, left=left), signed)
 
+    def adopt(self, row: Trusted) -> None:
+        """What another device of this account knows of somebody. Raises Refused."""
+        moved, known, here = check_list(row.signed, row.account), self.of(row.account), self.row(row.account)
+        if known is None or here is None:
+            self._store(row, moved)
+        elif known.key == moved.key:
+            newest = max(known, moved, key=lambda signed: signed.version)
+            here = replace(
+                here, signed=newest.signed, verified=here.verified or row.verified, held=row.held and not here.verified,
+                changed_at=here.changed_at or row.changed_at, left={**row.left, **here.left},
+            )  # fmt: skip
+            self._store(here, newest)
+        else:
+            # Somebody has shown another key to this device since: that is a change like any other.
+            self._store(row, moved)
+            self._change(row.account, known)
+
     def _is_kept(self, device: int, signed: SignedList) -> bool:
         """The keys of a device that left are known: by a session with it, or because its account still says them."""
         return self._hub.store.peer(device) is not None or any(gone.device == device for gone in signed.departed)
