@@ -52,6 +52,27 @@ def test_no_limit_and_a_bounded_memory() -> None:
     assert refused(rate, "a") == 0, "the one that was quiet longest was forgotten"
 
 
+def test_who_used_least_is_forgotten_first() -> None:
+    rate = Rate(3, 60_000, 20, Clock())
+    assert [refused(rate, "a") for _ in range(3)] == [0, 0, 0]
+    for n in range(100):
+        rate.take(f"other {n}")
+    assert refused(rate, "a") > 0
+
+
+def test_who_may_do_nothing_more_is_not_forgotten_however_many_others_there_are() -> None:
+    clock = Clock()
+    rate = Rate(1, 60_000, 20, clock, stern=True)
+    for n in range(100):
+        rate.take(f"{n}")
+    assert all(refused(rate, f"{n}") > 0 for n in range(100))
+    clock.now += 60_000
+    for n in range(100, 200):
+        rate.take(f"{n}")
+    assert len(rate._used) <= 200
+    assert refused(rate, "0") == 0
+
+
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [

@@ -116,3 +116,33 @@ def test_a_handle_gets_five_codes_in_an_hour() -> None:
         asyncio.run(verification.send(PHONE))
     asyncio.run(verification.send("ada"))
     assert len(post.brought) == 6
+
+
+def test_trying_other_handles_does_not_help_against_one() -> None:
+    clock = Clock()
+    codes = Codes(b"secret", clock)
+    verification = Verification(codes, Post(), HttpLimits(addresses=100, code_tries_per_minute=1_000_000), clock)
+
+    def tried(handle: str) -> str:
+        with pytest.raises(Problem) as raised:
+            verification.check(handle, other_than(codes.make(handle)[0]))
+        return raised.value.code
+
+    assert [tried(PHONE) for _ in range(6)][-1] == "rate_limited"
+    for n in range(1_000):
+        tried(f"other{n}")
+    assert tried(PHONE) == "rate_limited"
+
+
+def test_wrong_codes_for_all_handles_together_are_counted_too() -> None:
+    clock = Clock()
+    codes = Codes(b"secret", clock)
+    verification = Verification(codes, Post(), HttpLimits(), clock)
+    found: list[str] = []
+    for n in range(100):
+        with pytest.raises(Problem) as raised:
+            verification.check(f"other{n}", other_than(codes.make(f"other{n}")[0]))
+        found.append(raised.value.code)
+    assert found == ["verification_wrong"] * 60 + ["rate_limited"] * 40
+    clock.now += 2_000
+    verification.check(PHONE, codes.make(PHONE)[0])

@@ -17,12 +17,14 @@ class HttpLimits(Struct, frozen=True):
     registrations_per_minute: int = 60
     """New accounts from one address, over time and at once; 0: no limit. An IPv6 address counts with its /64."""
     addresses: int = 10_000
-    """Addresses, and handles, whose registrations are counted; the one that was quiet longest is forgotten first."""
+    """Addresses, and handles, whose registrations are counted; those that used least are forgotten first."""
     codes_per_hour: int = 5
     """Codes sent to one handle, over time and at once; 0: no limit."""
     code_tries: int = 5
     """Wrong codes for one handle in ten minutes; then none is looked at for a while."""
     code_tries_per_day: int = 20
     """Wrong codes for one handle in a day, so that patience does not help."""
+    code_tries_per_minute: int = 60
+    """Wrong codes for all handles together in a minute; then none is looked at for a moment: many handles do not help."""
     traces: int = 16
     """Questions to the delivery log that may wait; each is read from the disk."""

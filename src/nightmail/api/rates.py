@@ -15,15 +15,25 @@ from .problems import refused
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
+FORGOTTEN_PART = 10
+"""When there are too many, a tenth is forgotten."""
 
 
 class Rate:
-    """`most` within `within_ms` by each of so many; 0: no limit. Bounded: who was quiet longest is forgotten first."""
+    """`most` within `within_ms` by each of so many; 0: no limit. Bounded: who used least is forgotten first.
 
-    def __init__(self, most: int, within_ms: int, keys: int, pace: Callable[[], int]) -> None:
-        self._most, self._within_ms, self._keys, self._pace = most, within_ms, keys, pace
+    With `stern`, who may do nothing more is never forgotten before that is over: otherwise many others could have it
+    forgotten. Whoever asks for that must bound how many there can be.
+    """
+
+    def __init__(
+        self, most: int, within_ms: int, keys: int, pace: Callable[[], int], *, stern: bool = False
+    ) -> None:  # fmt: skip
+        self._most, self._within_ms, self._keys, self._pace, self._stern = most, within_ms, keys, pace, stern
         self._used: dict[str, tuple[float, int]] = {}
         """Who → what counts at a time."""
+        self._spared = 0
+        """How many of them must not be forgotten, when that was last looked at."""
 
     def check(self, key: str) -> None:
         """Raises a Problem if one more would be too many. Counts nothing."""
@@ -39,8 +49,18 @@ class Rate:
         used = self._now(key)
         self._used.pop(key, None)
         self._used[key] = used + 1, self._pace()
-        if len(self._used) > self._keys:
-            del self._used[next(iter(self._used))]
+        if len(self._used) > self._keys + self._spared:
+            self._forget()
+
+    def _forget(self) -> None:
+        """A part of them at once, so that one who comes with many costs little."""
+        now = {key: self._now(key) for key in self._used}
+        spared = {key for key, used in now.items() if self._stern and used + 1 > self._most}
+        self._spared = len(spared)
+        others = sorted((key for key in now if key not in spared), key=lambda key: now[key])
+        excess = len(self._used) - self._spared - self._keys
+        for key in others[: max(0, excess) + self._keys // FORGOTTEN_PART]:
+            del self._used[key]
 
     def _now(self, key: str) -> float:
         used, since = self._used.get(key, (0.0, 0))

@@ -5,7 +5,9 @@ Knows:   a secret. Codes follow from it, the handle and the time, so nothing is 
 Touches: the operator's way to reach people, which the node hands in.
 Never:   shows or logs a code.
 
-A code is good until the end of the ten minutes after those in which it was made.
+A code is good until the end of the ten minutes after those in which it was made. It is right whether or not somebody
+asked for it: which node sent one the others do not know, and to remember it they would have to ask each other. So what
+keeps somebody from guessing is how often they may: for one handle, and for all together.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Literal, TypeAlias
 
 from .limits import HttpLimits
 from .problems import problem
-from .rates import DAY_MS, HOUR_MS, Rate
+from .rates import DAY_MS, HOUR_MS, MINUTE_MS, Rate
 
 LABEL = b"nightmail/v1/verification-code"
 DIGITS = 6
@@ -53,8 +55,10 @@ class Verification:
         self._codes, self._deliver = codes, deliver
         keys = limits.addresses
         self._sent = Rate(limits.codes_per_hour, HOUR_MS, keys, pace)
-        self._wrong = Rate(limits.code_tries, WINDOW_MS, keys, pace)
-        self._wrong_today = Rate(limits.code_tries_per_day, DAY_MS, keys, pace)
+        self._wrong = Rate(limits.code_tries, WINDOW_MS, keys, pace, stern=True)
+        self._wrong_today = Rate(limits.code_tries_per_day, DAY_MS, keys, pace, stern=True)
+        self._wrong_at_all = Rate(limits.code_tries_per_minute, MINUTE_MS, 1, pace)
+        """Bounds how many handles there can be for which nothing more may be tried."""
 
     async def send(self, handle: str) -> int:
         """Have a code brought to whoever owns the handle. Until when it is good. Raises a Problem."""
@@ -74,7 +78,9 @@ class Verification:
             raise problem("verification_needed", "ask for a code at /v1/verifications, and say it here")
         self._wrong.check(handle)
         self._wrong_today.check(handle)
+        self._wrong_at_all.check("")
         if not self._codes.is_right(handle, code):
             self._wrong.take(handle)
             self._wrong_today.take(handle)
+            self._wrong_at_all.take("")
             raise problem("verification_wrong", "not the code that was sent, or it is too old")
