@@ -15,6 +15,7 @@ from nightmail.client.events import (
     Unreadable,
 )
 from nightmail.client.messages import Message
+from nightmail.client.reads import READ_BEFORE
 from nightmail.client.store import Mark, Missed
 from nightmail.model.answers import Joined
 from nightmail.model.ids import SERVER
@@ -23,7 +24,7 @@ from nightmail.model.rows import Entry
 from nightmail.model.words import Kind, Platform
 from nightmail.wire.frames import encode
 from nightmail.wire.items import Answered, Devices, FromServer, Receipts
-from tests.client.town import Device, Town
+from tests.client.town import START, Device, Town
 
 B = TypeVar("B")
 
@@ -94,6 +95,21 @@ def test_low_stock_is_refilled() -> None:
     alice.look()
     town.settle()
     assert [len(body.one_time) for body in said_by(alice, Published)] == [100, 100]
+
+
+def test_however_often_few_are_left_keys_are_made_every_few_minutes_and_a_bounded_number_is_held() -> None:
+    town, (alice,) = a_town("alice")
+    alice.machine.sealed.keys_low()
+    alice.look()
+    town.settle()
+    for _ in range(20):
+        alice.machine.sealed.keys_low()
+        alice.look()
+        town.settle()
+    assert len(said_by(alice, Published)) == 2
+    town.wait(alice.limits.restock_ms)
+    town.settle()
+    assert [len(body.one_time) for body in said_by(alice, Published)] == [100, 100, 100], "without being told again"
 
 
 # --- talking ------------------------------------------------------------------------------------
@@ -353,6 +369,26 @@ def test_what_was_read_elsewhere_before_it_came_is_not_new_when_it_comes() -> No
     assert laptop.heard() == ["one"]
     assert laptop.store.marked(Mark.UNREAD) == []
     assert laptop.store.errands("read ") == []
+
+
+def test_what_never_comes_is_not_remembered_for_ever() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    for n in range(3):
+        bob.says(alice, f"before there was a laptop: {n}")
+    town.settle()
+    laptop = town.pair(alice)
+    laptop.connect()
+    town.settle()
+    alice.read(bob)
+    laptop.store.put_missed(Missed("lost", bob.me.device, town.now))
+    laptop.look()
+    town.settle()
+    assert len(laptop.store.errands(READ_BEFORE)) == 3
+    for _ in range(33):
+        assert len(laptop.store.missed()) == 1 or town.now - START >= laptop.limits.kept_ms
+        town.wait(86_400_000)
+        town.settle()
+    assert (laptop.store.errands(READ_BEFORE), laptop.store.missed()) == ([], [])
 
 
 def test_an_account_moves_with_its_history_and_the_old_device_ends_itself() -> None:

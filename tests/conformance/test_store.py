@@ -293,6 +293,8 @@ def test_what_could_not_be_opened_is_kept_and_marked_when_it_is_healed(kept: Kep
     store.put_missed(Missed("b", TABLET, 2, healed=True))
     assert store.missed() == [Missed("a", TABLET, 1), Missed("b", TABLET, 2, healed=True)]
     assert (store.find_missed("a"), store.find_missed("c")) == (Missed("a", TABLET, 1), None)
+    store.drop_missed(2)
+    assert store.missed() == [Missed("b", TABLET, 2, healed=True)]
 
 
 def test_envelopes_stay_in_the_row_they_were_sealed_for(kept: Kept) -> None:

@@ -5,7 +5,7 @@ import pytest
 from nightmail.e2ee import bundles, keys
 from nightmail.e2ee.bundles import KemPrekey, OneTimePrekey, SignedPrekey
 from nightmail.e2ee.errors import PrekeyGone
-from nightmail.e2ee.keys import KEM_STOCK, KEPT_MS, ROTATE_MS, STOCK, DeviceKeys, Upload
+from nightmail.e2ee.keys import HELD_MAX, KEM_HELD_MAX, KEM_STOCK, KEPT_MS, ROTATE_MS, STOCK, DeviceKeys, Upload
 
 from .people import DAY, NOW, Device, Seeded, address
 
@@ -110,3 +110,12 @@ def test_every_published_prekey_verifies_as_what_it_is() -> None:
     assert SignedPrekey.decode(sent.signed).encode() == sent.signed
     assert KemPrekey.decode(sent.last_resort).encode() == sent.last_resort
     assert ids(sent) == sorted(ids(sent))
+
+
+def test_however_many_are_claimed_only_so_many_private_halves_are_held_and_the_youngest_stay() -> None:
+    held = fresh()
+    for _ in range(HELD_MAX // STOCK + 5):
+        held = keys.stock(held, Seeded(3), NOW)
+    assert (len(held.one_time), len(held.one_time_kem)) == (HELD_MAX, KEM_HELD_MAX)
+    assert max(held.one_time) == held.next_id - 1
+    assert min(held.one_time) == held.next_id - HELD_MAX

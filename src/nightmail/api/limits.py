@@ -25,6 +25,6 @@ class HttpLimits(Struct, frozen=True):
     code_tries_per_day: int = 20
     """Wrong codes for one handle in a day, so that patience does not help."""
     code_tries_per_minute: int = 60
-    """Wrong codes for all handles together in a minute; then none is looked at for a moment: many handles do not help."""
+    """Wrong codes for all handles together in a minute; then none is looked at for a moment."""
     traces: int = 16
     """Questions to the delivery log that may wait; each is read from the disk."""

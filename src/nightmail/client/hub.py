@@ -44,6 +44,8 @@ class Hub:
         """Called with an account whose key is another now."""
         self.agreed: list[Callable[[int], None]] = []
         """Called with an account that what waited for it can go on to."""
+        self.daily: list[Callable[[], None]] = []
+        """Called once a day, to let go of what is no longer needed."""
         self._answers: dict[int, OnAnswer] = {}
         self._looks: dict[int, OnDevices] = {}
         self._ref = 0

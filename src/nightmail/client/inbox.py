@@ -54,6 +54,7 @@ class Inbox:
         self._emptied = False
         """Everything was handed out, and a lane stands still with some of it."""
         hub.agreed.append(self._agreed)
+        hub.daily.append(lambda: hub.store.drop_missed(hub.now - hub.limits.kept_ms))
 
     def lost(self) -> None:
         self._still.clear()

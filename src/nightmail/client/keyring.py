@@ -33,6 +33,10 @@ class Keyring:
         self._failures = 0
         self._due: int | None = None
         """When to publish again what could not be published."""
+        self._stocked: int | None = None
+        """When further one-time keys were made last."""
+        self._restock: int | None = None
+        """When to make more, because few were left before it was time."""
 
     @property
     def keys(self) -> DeviceKeys:
@@ -62,7 +66,7 @@ class Keyring:
             self._on_published()
 
     def lost(self) -> None:
-        self._asked, self._due = False, None
+        self._asked, self._due, self._restock = False, None, None
 
     def low(self) -> None:
         """The server has few left. What it has not confirmed comes first."""
@@ -71,12 +75,16 @@ class Keyring:
         hub = self._hub
         if not _unconfirmed(self.keys):
             limits = hub.limits
+            if self._stocked is not None and 0 <= hub.now - self._stocked < limits.restock_ms:
+                self._restock = self._stocked + limits.restock_ms
+                return
+            self._stocked, self._restock = hub.now, None
             self.put(stock(self.keys, hub.secrets, hub.now, limits.stock_one_time, limits.stock_kem))
         self._publish()
 
     def deadline(self) -> int | None:
         row = self._hub.store.own_keys()
-        dues = [self._due, row.tended_at + DAY_MS if row and row.tended_at else None]
+        dues = [self._due, self._restock, row.tended_at + DAY_MS if row and row.tended_at else None]
         return min((due for due in dues if due is not None), default=None)
 
     def tick(self) -> bool:
@@ -91,6 +99,9 @@ class Keyring:
         if self._due is not None and hub.now >= self._due:
             self._due = None
             self._publish()
+        if self._restock is not None and hub.now >= self._restock:
+            self._restock = None
+            self.low()
         return tended
 
     def _make(self) -> DeviceKeys:

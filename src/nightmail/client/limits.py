@@ -33,6 +33,9 @@ class ClientLimits(Struct, frozen=True):
     """One-time X25519 keys that are made at once: half of what the server holds."""
     stock_kem: int = 20
     """Likewise, one-time KEM keys."""
+    restock_ms: int = 300_000
+    """At most so often further one-time keys are made, however often the server says that few are left. Until then
+    conversations begin with the last-resort keys."""
     restart_ms: int = 3_600_000
     """At most so often a session is begun with a device because it could not open something: no loops."""
 
@@ -45,6 +48,9 @@ class ClientLimits(Struct, frozen=True):
     and contacts keep the highest they saw."""
 
     # --- receiving
+    kept_ms: int = 31 * DAY_MS
+    """What is remembered of a message that has not come, or could not be opened: a day longer than the server keeps
+    one."""
     ack_entries: int = 32
     """Entries after which an acknowledgement goes out at once."""
     ack_ms: int = 5

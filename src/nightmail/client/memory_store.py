@@ -253,6 +253,11 @@ class MemoryStore:
     def put_missed(self, row: Missed) -> None:
         self._put("missed", row.id, row)
 
+    def drop_missed(self, before: int) -> None:
+        for row in self.missed():
+            if row.at < before:
+                self._put("missed", row.id, _NOTHING)
+
     def find_missed(self, message_id: str) -> Missed | None:
         return self._get("missed", message_id, None)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import msgspec
 from msgspec.structs import replace
 
 from nightmail.model.answers import Done, Said
@@ -27,10 +28,14 @@ SPANS = FormLimits().spans
 READ_BEFORE = "read "
 """How the errands are named that remember what was read elsewhere before it came."""
 
+_encode = msgspec.msgpack.Encoder().encode
+_time = msgspec.msgpack.Decoder(int).decode
+
 
 class Reads:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
+        hub.daily.append(self._forget)
         self._due: dict[int, int] = {}
         """Peer → when to tell it of what was read."""
         self._asked: set[int] = set()
@@ -61,7 +66,7 @@ class Reads:
         for ident in ids:
             message = store.message(ident)
             if message is None:
-                store.put_errand(f"{READ_BEFORE}{ident}", b"")
+                store.put_errand(f"{READ_BEFORE}{ident}", _encode(self._hub.now))
             elif not message.own and message.state is not Tick.READ:
                 store.put_message(replace(message, state=Tick.READ))
                 known.append(ident)
@@ -75,6 +80,15 @@ class Reads:
             return False
         self._hub.store.drop_errand(name)
         return True
+
+    def _forget(self) -> None:
+        """What has not come by now will not come."""
+        store, now = self._hub.store, self._hub.now
+        for name in store.errands(READ_BEFORE):
+            if not (state := store.errand(name)):
+                store.put_errand(name, _encode(now))
+            elif now - _time(state) >= self._hub.limits.kept_ms:
+                store.drop_errand(name)
 
     def soon(self, peer: int) -> None:
         self._due.setdefault(peer, self._hub.now)

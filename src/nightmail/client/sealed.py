@@ -128,6 +128,8 @@ class Sealed:
     def tick(self) -> None:
         if self.keyring.tick():
             self.sessions.forget(self._hub.now)
+            for forget in self._hub.daily:
+                forget()
         self.roster.tick()
         self.sessions.tick()
 

@@ -351,6 +351,9 @@ class SqliteStore:
     def put_missed(self, row: Missed) -> None:
         self._write("REPLACE INTO missed VALUES (?, ?, ?, ?)", (row.id, row.by, row.at, row.healed))
 
+    def drop_missed(self, before: int) -> None:
+        self._write("DELETE FROM missed WHERE at < ?", (before,))
+
     def find_missed(self, message_id: str) -> Missed | None:
         rows = self._read("SELECT id, by, at, healed FROM missed WHERE id = ?", (message_id,))
         return _missed(rows[0]) if rows else None

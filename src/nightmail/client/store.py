@@ -319,6 +319,10 @@ class Store(Protocol):
 
     def put_missed(self, row: Missed) -> None: ...
 
+    def drop_missed(self, before: int) -> None:
+        """Forget what was missed before that time."""
+        ...
+
     def find_missed(self, message_id: str) -> Missed | None: ...
 
     def orphans(self) -> list[str]:

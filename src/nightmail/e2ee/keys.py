@@ -30,6 +30,11 @@ STOCK_MAX = 200
 """What a server holds at most. It hands out the oldest first, so whatever is older than this was handed out."""
 KEM_STOCK = 20
 KEM_STOCK_MAX = 40
+HELD_MAX = 2_000
+KEM_HELD_MAX = 400
+"""Private one-time keys that are held at most. Somebody may claim them all day long, and each must be kept for as long
+as a first message may be under way: without a bound, a million of them. Beyond it the oldest are let go: they have
+been handed out long since, and what was sealed for one of them comes again, sealed anew."""
 SPENT_MAX = 10_000
 """First messages without a one-time key that are remembered per last-resort key. The oldest are let go."""
 
@@ -134,8 +139,8 @@ def stock(keys: DeviceKeys, chance: Chance, now: int, count: int = STOCK, kem_co
         keys,
         next_id=keys.next_id + count,
         next_kem_id=keys.next_kem_id + kem_count,
-        one_time=_overtake(keys.one_time, STOCK_MAX - count, now) | fresh,
-        one_time_kem=_overtake(keys.one_time_kem, KEM_STOCK_MAX - kem_count, now) | fresh_kem,
+        one_time=_youngest(_overtake(keys.one_time, STOCK_MAX - count, now) | fresh, HELD_MAX),
+        one_time_kem=_youngest(_overtake(keys.one_time_kem, KEM_STOCK_MAX - kem_count, now) | fresh_kem, KEM_HELD_MAX),
     )
 
 
@@ -220,6 +225,11 @@ def _overtake(held: dict[int, OneTime], unclaimed: int, now: int) -> dict[int, O
         key_id: replace(key, overtaken=now) if not key.overtaken and key_id in certain else key
         for key_id, key in held.items()
     }
+
+
+def _youngest(held: dict[int, OneTime], most: int) -> dict[int, OneTime]:
+    """Ids only grow: the smallest are the oldest, and were overtaken first."""
+    return held if len(held) <= most else {key_id: held[key_id] for key_id in sorted(held)[-most:]}
 
 
 def _not_overtaken(held: dict[int, OneTime], now: int) -> dict[int, OneTime]:
