@@ -13,6 +13,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from nightmail.model.answers import Accepted, Said, Settled
+from nightmail.model.ids import account_of
 from nightmail.model.records import Sent, Voided
 from nightmail.model.refusals import (
     IdReused,
@@ -51,6 +52,8 @@ class Outbox:
         self._streams: dict[tuple[int, Lane], Stream] = {}
         self.spoken = Spoken(hub)
         self._when_sent: dict[str, Callable[[], None]] = {}
+        self.on_removed: Callable[[Message, int, int, str], object] = ticks.failed_on
+        """Called when the device that a message was to be sealed for once more is gone."""
         for row in hub.store.outgoing():
             stream = self._stream(row.to, row.lane)
             stream.put(row)
@@ -393,7 +396,10 @@ class Outbox:
         return row
 
     def _fail(self, row: Outgoing, reason: str) -> None:
-        if row.reseal:
+        message = self._hub.store.message(row.original) if row.reseal else None
+        if message is not None and reason == "device_removed" and account_of(row.only) == message.peer:
+            self.on_removed(message, row.only, self._hub.now, reason)
+        elif row.reseal:
             self._ticks.reseal_failed(row.original, row.only, reason)
         elif row.void != "lost":
             self._ticks.failed(row.original, reason)

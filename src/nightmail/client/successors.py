@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .hub import Hub
 from .lists import Lists
-from .messages import Message
+from .messages import Message, Tick
 from .outbox import Outbox
 from .retries import delay_ms
 from .store import DeviceList
@@ -21,6 +21,7 @@ class Successors:
         self._hub, self._lists, self._ticks, self._outbox = hub, lists, ticks, outbox
         self._failures = 0
         self._due: int | None = None
+        outbox.on_removed = self.removed
 
     def removed(self, message: Message, device: int, at: int, reason: str) -> None:
         """A device is gone and did not have this message. If it was the last one, its successors are looked for."""
@@ -28,7 +29,8 @@ class Successors:
         store.put_orphan(message.id)  # so that it does not count as failed before somebody has looked
         self._ticks.failed_on(message, device, at, reason)
         after = store.message(message.id)
-        if after is None or not self._ticks.is_lost(after):
+        # While the server's answer is not here, nobody knows for whom else it was taken.
+        if after is None or (after.at and not self._ticks.is_lost(after)):
             store.drop_orphan(message.id)
         else:
             self._look(message.peer)
@@ -68,7 +70,12 @@ class Successors:
         for message in self._orphans():
             if message.peer != listed.account:
                 continue
+            if not message.at and message.state is Tick.PENDING:
+                self._later()
+                continue
             self._hub.store.drop_orphan(message.id)
+            if not message.at or not self._ticks.is_lost(message):
+                continue  # it was given up; or somebody else had it after all
             fresh = [device for device in listed.devices if device not in message.places]
             # Without any, it has failed after all.
             message = self._ticks.addressed(message, fresh)
