@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from nightmail.client.messages import Message as Written
 from nightmail.client.messages import Place, Tick
 from nightmail.model.ids import account_of
 from nightmail.model.words import Lane
@@ -28,8 +29,11 @@ def check_all(town: Town, is_seated: Callable[[int], bool]) -> None:
             check_addressed(history, message)
         elif message.fate == "waiting" and message.by in devices:
             raise history.broke("everything is answered", f"{message.id} is still waiting")
-        if message.by in devices and message.of is None:
+        if message.by in devices and message.of is None and not message.is_control:
             check_ticks(history, devices[message.by], message)
+            own = devices[message.by].store.message(message.id)
+            if own is not None:
+                check_successors(town, devices[message.by], message, own)
     for device in devices.values():
         check_stamps(history, device)
         check_senders_order(history, device)
@@ -38,6 +42,8 @@ def check_all(town: Town, is_seated: Callable[[int], bool]) -> None:
         if not is_seated(device.me.device):
             raise history.broke("who is here counts as online", f"{device.name} is connected, and nobody knows")
     check_receipts(town, devices)
+    if town.sealed:
+        check_sessions(town, devices)
 
 
 def check_not_lost(town: Town, devices: dict[int, Device], message: Message) -> None:
@@ -46,9 +52,8 @@ def check_not_lost(town: Town, devices: dict[int, Device], message: Message) -> 
     for device in message.envelopes[message.version]:
         if message.original in history.of(device).shown:
             continue
-        if message.is_control and (
-            message.key in history.of(device).stored or history.of(device).gaps or device not in devices
-        ):
+        got = message.key in history.of(device).stored or history.of(device).gaps
+        if message.is_control and (got or not {device, message.by} <= devices.keys()):
             continue  # As of any copy for an own device, nobody is told that it could not be had.
         if _told(town, message, device) == "failed" or history.may_be_blocked(message):
             continue
@@ -80,7 +85,8 @@ def check_ticks(history: History, sender: Device, message: Message) -> None:
     attempts = [message]
     if message.id in history.resealed:
         attempts = [attempt for attempt in history.messages.values() if attempt.original == message.id]
-    for device in message.envelopes[message.version]:
+    # Also on those that it was sealed for later, in place of others.
+    for device in message.envelopes[message.version] | {d for d in own.places if account_of(d) == message.to}:
         place = own.places.get(device, Place())
         if message.id in history.of(device).shown:
             # It may have expired on its way, too.
@@ -173,6 +179,37 @@ def check_readable(town: Town, devices: dict[int, Device], device: Device) -> No
         attempts = [attempt for attempt in history.messages.values() if attempt.original == missed.id]
         if not any(_told(town, attempt, device.me.device) == "failed" for attempt in attempts):
             raise history.broke("unreadable is healed", f"{device.name} cannot read {missed.id}, and nobody was told")
+
+
+def check_sessions(town: Town, devices: dict[int, Device]) -> None:
+    """Two devices that know the same sessions seal in the same one."""
+    for device in devices.values():
+        for number, other in devices.items():
+            if number > device.me.device:
+                ours, theirs = (
+                    device.machine.sealed.sessions.find(number),
+                    other.machine.sealed.sessions.find(device.me.device),
+                )
+                if ours is None or theirs is None or not ours.sessions or not theirs.sessions:
+                    continue
+                known = [{session.id for session in peer.sessions} for peer in (ours, theirs)]
+                if known[0] != known[1]:
+                    continue
+                if len(known[0]) > 1:
+                    town.world.hit("sessions crossed")
+                if ours.sessions[0].id != theirs.sessions[0].id:
+                    raise town.history.broke("one session", f"{device.name} and {other.name} seal in two")
+
+
+def check_successors(town: Town, sender: Device, message: Message, own: Written) -> None:
+    """What no device had when it was removed goes to whoever came in its place."""
+    recipient = next((person for person in town.people if person.account == message.to), None)
+    if town.mode != "node" or recipient is None or own.state is not Tick.FAILED or not own.places:
+        return  # In a cluster a replaced owner may have told of the former devices.
+    if any(place.reason != "device_removed" for place in own.places.values()):
+        return
+    if recipient.devices and not own.places.keys() & {device.me.device for device in recipient.devices}:
+        raise town.history.broke("a successor gets it", f"{sender.name} gave {message.id} up")
 
 
 def check_receipts(town: Town, devices: dict[int, Device]) -> None:

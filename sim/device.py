@@ -33,6 +33,7 @@ from nightmail.e2ee.lists import check_list
 from nightmail.model.words import Kind, Lane
 from nightmail.wire.closing import FINAL, CloseCode
 
+from .forgery import Forger
 from .history import Message, Shown
 from .sealed import Code, Drawn, WatchedSealed
 from .store import WatchedSealer, WatchedStore
@@ -61,11 +62,16 @@ class Device:
         self.store = WatchedStore(self._on_written, person.store_fails, lambda: self.world.maybe(0.5))
         self.keys: dict[int, bytes] = {}
         """Account → the key that its list was last believed by, durably."""
+        self.believed: dict[int, tuple[bytes, int]] = {}
+        """Account → that key, and the list's version."""
         self.rekeyed: Counter[int] = Counter()
         """Account → how often that was another one."""
         self._unannounced: set[int] = set()
         """Accounts whose key has changed and whose person here was not told yet."""
         self._copy: dict[int, bytes] | None = None
+        self.was_older = False
+        """Its sessions were once those of an older copy: it may open what it opened before."""
+        self.forger = Forger(self)
         if code is not None:
             code.keep(self.store)
         self.tap = Tap(self)
@@ -159,7 +165,7 @@ class Device:
     def _hear(self, frame: bytes) -> None:
         if self.machine.hangup is None:
             self.tap.hear(frame)
-            self.machine.receive(frame, self.world.now)
+            self.machine.receive(self.forger.pass_on(frame), self.world.now)
             self._turn_soon()
 
     def ended(self, wire: Wire, code: int) -> None:
@@ -294,7 +300,11 @@ class Device:
         self.world.tell(self.name, "has its sessions set back")
         self.history.set_back.add(self.me.device)
         older, self._copy = self._copy, None
-        self.crash(older if self.world.maybe(0.7) else {})
+        # A server that repeats things is told from a device that forgot only if that forgot everything.
+        if self.person.town.habits.forge or self.world.maybe(0.3):
+            older = {}
+        self.was_older = self.was_older or bool(older)
+        self.crash(older)
 
     def freeze(self, ms: int) -> None:
         """The app hangs: the kernel goes on taking bytes for it."""
@@ -343,11 +353,10 @@ class Device:
             self.machine.invite(guest, self.world.now)
             self._turn_soon()
 
-    def sign_again(self) -> None:
-        """Its person has revoked a device."""
+    def revoked(self, device: int) -> None:
+        """Its person has cut off another device."""
         if not self._frozen:
-            self.machine.forget_own_devices()
-            self.machine.sign_again(self.world.now)
+            self.machine.revoked(device, self.world.now)
             self._turn_soon()
 
     def verify(self, peer: int) -> None:
@@ -370,7 +379,7 @@ class Device:
     @property
     def settled(self) -> bool:
         """Nothing is half done: nothing unanswered, nothing uncommitted, no reading unconfirmed."""
-        if self.person.town.sealed and not (self.machine.sealed.is_reachable and not self.store.errands("")):
+        if self.person.town.sealed and not self.machine.sealed.is_reachable:
             return False
         return self.online and not self.store.waiting and not self.store.dirty and not self.store.marked(Mark.READING)
 
@@ -406,7 +415,7 @@ class Device:
         """An honest server's word is believed. One that was replaced may tell of an older list."""
         if isinstance(event, ListRefused) and self.person.town.mode == "cluster":
             self.world.hit("list refused")
-        elif not self.removed:
+        elif not self.removed and not self.forger.has_lied:
             raise self.history.broke("an honest server is believed", f"{self.name}: {event}")
 
     def _on_written(self, row: Durable) -> None:
@@ -449,7 +458,16 @@ class Device:
         message.given_up = message.given_up or row.void
 
     def _trusted(self, row: Trusted) -> None:
-        key = check_list(row.signed, row.account).key if row.signed else b""
+        """A list is believed from now on, or what its person said about it has changed."""
+        if row.signed not in self.history.signed:
+            raise self.history.broke("only signed lists", f"{self.name} believes a list that nobody signed")
+        found = check_list(row.signed, row.account)
+        key, version = found.key, (found.key, found.version)
+        if (before := self.believed.get(row.account, version))[0] == key and before[1] > found.version:
+            raise self.history.broke(
+                "a list never goes back", f"{self.name} believes {found.version} after {before[1]}"
+            )
+        self.believed[row.account] = version
         if self.keys.setdefault(row.account, key) != key:
             self.keys[row.account] = key
             self.rekeyed[row.account] += 1

@@ -126,6 +126,10 @@ class History:
         """Account → (when, version, devices) of each device list that the server confirmed."""
         self.liars: set[int] = set()
         """Devices that say what is not so."""
+        self.signed: set[bytes] = set()
+        """Every list that a device of its account signed."""
+        self.calm = False
+        """All is healed: from now on everything opens at once."""
         self.set_back: set[int] = set()
         """Devices whose sessions were once those of an older copy."""
         self.began_anew: set[int] = set()

@@ -69,6 +69,8 @@ class Habits:
     set_back: float = 0.0
     """Of sealed devices only, as is the next one."""
     verify: float = 0.0
+    forge: float = 0.0
+    """Of what the server brings, so much is not what somebody sealed or signed."""
 
     @classmethod
     def draw(cls, world: World, off: frozenset[str], *, sealed: bool = False) -> Habits:
@@ -85,6 +87,7 @@ class Habits:
         )  # fmt: skip
         if sealed:
             habits.set_back, habits.verify = chance.choice((0, 0, 0.5)), some(1)
+            habits.forge = chance.choice((0, 0, 0.05))
             habits.link, habits.remove, habits.begin_anew = 2 * habits.link, 3 * habits.remove, 2 * habits.begin_anew
             habits.unreadable /= 2
         for habit in off & {habit.name for habit in fields(cls)}:
@@ -264,7 +267,7 @@ class Person:
         def revoked(said: Said) -> None:
             assert isinstance(said, Done), said
             self._changing = False
-            self.devices[0].sign_again()
+            self.devices[0].revoked(lost.me.device)
 
         self.ask(self.devices[0].me.device, Unlinked(lost.me.device), revoked)
 

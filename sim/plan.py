@@ -85,6 +85,7 @@ def run(plan: Plan, world: World | None = None, watch: Callable[[Town, Machine],
             machine.heal()
             town.heal()
             town.settle(machine.left_over)
+            town.calm(machine.left_over)
             machine.check_replay()
             machine.check_emptied(town.history.seen)
             town.judge(machine.is_seated)

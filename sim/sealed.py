@@ -9,11 +9,12 @@ Never:   helps the sealer: what it raises is what the machine gets.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from random import Random
 from typing import TYPE_CHECKING
 
+from nightmail.client.errors import StoreFailed
 from nightmail.client.household import ERRAND as GUEST
 from nightmail.client.household import Guest
 from nightmail.client.hub import Hub
@@ -24,7 +25,7 @@ from nightmail.client.sealed import Sealed
 from nightmail.client.sealer import Note, Undecipherable
 from nightmail.client.store import OwnKeys
 from nightmail.e2ee import kem
-from nightmail.e2ee.errors import Malformed, Refused
+from nightmail.e2ee.errors import Malformed, NotListed, Refused
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.kem import Encapsulated
 from nightmail.e2ee.keys import make_keys
@@ -98,21 +99,25 @@ class WatchedSealed(Sealed):
             device.world.hit("undecryptable")
             raise Undecipherable
         try:
-            return super().open(entry)
+            note = super().open(entry)
         except Refused as error:
             device.world.tell(device.name, f"cannot open {entry.id}: {error}")
-            if not self._is_explained(entry):
+            if not self._is_explained(entry, error):
                 raise device.history.broke("everything opens", f"{device.name}: {entry.id}: {error}") from error
             device.world.hit("undecryptable")
             raise
+        device.forger.check_refused(entry)
+        return note
 
-    def _is_explained(self, entry: Entry) -> bool:
-        history, me = self._device.history, self._device.me.device
+    def _is_explained(self, entry: Entry, error: Refused) -> bool:
+        device, history = self._device, self._device.history
         return (
-            entry.by in history.liars
+            device.removed
+            or entry in device.forger.made
+            or (device.forger.has_lied and isinstance(error, NotListed) and not history.calm)
+            or entry.by in history.liars
             or entry.by in history.removed
-            or bool({entry.by, me} & history.set_back)
-            or self._device.removed
+            or (not history.calm and bool({entry.by, device.me.device} & history.set_back))
         )
 
 
@@ -131,21 +136,23 @@ class Code:
 
     def keep(self, store: WatchedStore) -> None:
         """On the new device, before anything else."""
-        store.put_own_keys(OwnKeys(encode_keys(self._keys)))
-        store.put_errand(PAIRING, self._secret)
-        store.commit()
+        while store.own_keys() is None:  # its disk may fail, and then it is asked to show a code once more
+            store.put_own_keys(OwnKeys(encode_keys(self._keys)))
+            store.put_errand(PAIRING, self._secret)
+            with suppress(StoreFailed):
+                store.commit()
 
 
 def carry(code: Code, new: Device, primary: Callable[[], Device], linked: Callable[[], None]) -> None:
     """Until the new device knows whose it is. The word may expire or be lost with a crash: then once more."""
     world = new.world
-    looked = [0]
+    looked, errand = [0], f"{GUEST}{new.me.device:016x}"
 
     def look() -> None:
         if new.removed or not new.machine.sealed.pairing.pending:
             linked()
             return
-        if looked[0] % AGAIN_TIMES == 0 and not primary().store.errands(GUEST):
+        if looked[0] % AGAIN_TIMES == 0 and not primary().store.errand(errand):
             primary().invite(code.guest)
         looked[0] += 1
         world.later(CARRY_MS, look)

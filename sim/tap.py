@@ -84,6 +84,8 @@ class Tap:
                     self._known(body)
                 elif isinstance(body, Claimed | Listed | Published):
                     self._asked[item.ref] = body
+                    if isinstance(body, Listed):
+                        self._history.signed.add(body.signed)
                 elif isinstance(body, ChangesAcked) and body.upto > self._device.store.durable.changes:
                     raise self._broke("durable before it is acknowledged", f"acknowledged receipts up to {body.upto}")
             elif isinstance(item, Hello):
@@ -129,6 +131,8 @@ class Tap:
     def _check_envelope(self, message: Message, envelope: Envelope) -> None:
         """Sealed once for each device, kept and repeated; and no key of a ratchet is used for two messages."""
         device, me = envelope.device, self._device
+        if (trusted := me.store.trusted(message.to)) is not None and trusted.held:
+            raise self._broke("not before the person agrees", f"sealed {message.id} for {device:x}")
         sealed = sha256(envelope.ciphertext).digest()
         key = me.rekeyed[message.to]
         before = message.sealed.setdefault(device, (key, sealed))

@@ -39,10 +39,12 @@ WORKERS = 2
 HEALING_MS = 120_000
 STUCK_SECONDS = 120
 """A world that takes this long stands still."""
-SEEDS = {"node": 60, "cluster": 150, "owners": 2_000, "powercuts": 1_200, "claims": 30}
+SEEDS = {"node": 60, "cluster": 150, "sealed": 150, "forged": 60, "owners": 2_000, "powercuts": 1_200, "claims": 30}
 """The most that are tried."""
 CLAIMS = 3_000
 """In one case."""
+FORGE = 0.1
+"""Of what a lying server brings."""
 NOTHING = "", 0
 
 
@@ -65,12 +67,23 @@ def run_suite(suite: str, seconds: float) -> tuple[str, int]:
     match suite:
         case "node" | "cluster":
             return _first_broken(SEEDS[suite], lambda seed: run(Plan(suite, seed, seconds=seconds)))
+        case "sealed" | "forged":
+            return _first_broken(SEEDS[suite], partial(live_sealed, seconds=seconds, forged=suite == "forged"))
         case "claims":
             return _first_broken(SEEDS[suite], claim_keys)
         case "owners":
             return _first_broken(SEEDS[suite], owners.run)
         case _:
             return _first_broken(SEEDS["powercuts"], cut_power)
+
+
+def live_sealed(seed: int, *, seconds: float, forged: bool) -> None:
+    """A day of sealed devices; if `forged`, with a server that lies to them."""
+
+    def watch(town: town.Town, _machine: object) -> None:
+        town.habits.forge = FORGE if forged else 0.0
+
+    run(Plan("node", seed, seconds=seconds, sealed=True), watch=watch)
 
 
 def cut_power(seed: int) -> None:

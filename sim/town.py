@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from nightmail.client.limits import ClientLimits
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.model.limits import DAY_MS, FoldLimits
+from nightmail.model.words import Lane
 
 from .checkers import check_all
 from .device import Device
@@ -19,6 +20,7 @@ from .people import Habits, Person
 from .world import Broken, World
 
 HEALING_MS = 600_000
+CALM_ROUNDS = 3
 LAST_CHECKPOINT_MS = 12_000
 """Longer than two checkpoints may be apart."""
 
@@ -94,7 +96,7 @@ class Town:
                     person.come_back(device)
         self.liar.heal()
 
-    def settle(self, left_over: Callable[[], str]) -> None:
+    def settle(self, left_over: Callable[[], str], rest_ms: int = LAST_CHECKPOINT_MS) -> None:
         """Wait until nothing is left to deliver; a mailbox that never drains is a broken promise."""
         until = self.world.now + HEALING_MS
         while busy := self._busy() or left_over():
@@ -103,7 +105,21 @@ class Town:
             self.world.run_until(self.world.now + 1_000)
             for device in self.devices if self.sealed else ():
                 device.accept()
-        self.world.run_until(self.world.now + LAST_CHECKPOINT_MS)
+        self.world.run_until(self.world.now + rest_ms)
+
+    def calm(self, left_over: Callable[[], str]) -> None:
+        """The morning after: everybody writes to everybody. The third time, everything opens at once."""
+        restart_ms = self.client_limits.restart_ms
+        if not self.sealed or (self.history.set_back and restart_ms > HEALING_MS):
+            return  # Nobody waits for the hour that healing may take.
+        for round_ in range(CALM_ROUNDS):
+            self.history.calm = round_ == CALM_ROUNDS - 1
+            for device in self.devices:
+                for person in self.people:
+                    if person is not device.person:
+                        device.write(person.account, Lane.NORMAL, 0)
+            self.settle(left_over, restart_ms if self.history.set_back else 0)
+        self.settle(left_over)
 
     def _busy(self) -> str:
         return ", ".join(device.name for device in self.devices if not device.settled)

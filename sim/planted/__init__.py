@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from . import client, devices, engine, forwards, gateway, keeping, keys, logfiles, receipts, receiving, sending, wide
+from . import (
+    client,
+    devices,
+    engine,
+    forwards,
+    gateway,
+    keeping,
+    keys,
+    logfiles,
+    receipts,
+    receiving,
+    sealing,
+    sending,
+    wide,
+)
 from .tools import Bug, Uprooted
 
 BUGS: tuple[Bug, ...] = (
     *sending.BUGS, *receiving.BUGS, *receipts.BUGS, *devices.BUGS, *engine.BUGS, *keeping.BUGS, *forwards.BUGS,
-    *logfiles.BUGS, *wide.BUGS, *gateway.BUGS, *client.BUGS, *keys.BUGS,
+    *logfiles.BUGS, *wide.BUGS, *gateway.BUGS, *client.BUGS, *keys.BUGS, *sealing.BUGS,
 )  # fmt: skip
 
 __all__ = ["BUGS", "Bug", "Uprooted"]

@@ -10,7 +10,7 @@ from sim.plan import Plan, run
 from sim.planted import BUGS, Bug, Uprooted
 from sim.planted.tools import edit, edit_method, swap
 
-SEEDS = {"node": 2, "cluster": 1, "owners": 20, "powercuts": 2, "claims": 2}
+SEEDS = {"node": 2, "cluster": 1, "sealed": 4, "forged": 4, "owners": 20, "powercuts": 2, "claims": 2}
 
 
 def bug(name: str) -> Bug:
@@ -37,6 +37,8 @@ def test_without_a_planted_bug_a_suite_passes(suite: str) -> None:
         ("read the latest version", "owners"),
         ("SQLite does not sync", "powercuts"),
         ("a claim is answered from memory and not logged", "claims"),
+        ("a retry is sealed anew", "sealed"),
+        ("a MAC is not checked", "forged"),
     ],
 )
 def test_a_planted_bug_is_caught_and_the_suite_is_named(name: str, suite: str) -> None:

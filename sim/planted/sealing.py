@@ -1,0 +1,120 @@
+# pyright: reportPrivateUsage=false
+"""Bugs in what is sealed, opened, believed and kept of it."""
+
+# pyright: basic
+# A planted bug is wrong on purpose, in types as well.
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from msgspec.structs import replace
+
+from nightmail.client import sealing
+from nightmail.client.inbox import Inbox
+from nightmail.client.sealed import Sealed
+from nightmail.client.sessions import Sessions
+from nightmail.client.successors import Successors
+from nightmail.client.trust import Trust, _check_named
+from nightmail.e2ee import bundles, cipher, lists, note, peers, ratchet, session
+from nightmail.e2ee.errors import Refused
+from nightmail.e2ee.kdf import chain_step
+from nightmail.model.rows import Entry
+
+from .tools import Bug, edit, edit_method, method, swap
+
+CLIENT = ("tests/client/test_sealed.py", "tests/client/test_evil_server.py")
+E2EE = tuple(
+    f"tests/e2ee/test_{name}.py"
+    for name in ("peers", "ratchet", "schedules", "note", "lists", "bundles", "sealing", "keys")
+)
+SECONDS = 12.0
+
+
+def _advances_anyway() -> AbstractContextManager[None]:
+    """What does not open uses up a key all the same."""
+    right = Sessions.open
+
+    def wrong(sessions: Sessions, entry: Entry) -> Any:
+        try:
+            return right(sessions, entry)
+        except Refused:
+            peer = sessions.find(entry.by)
+            if peer is not None and peer.sessions and peer.sessions[0].ratchet.receiving:
+                first, *others = peer.sessions
+                chain, _ = chain_step(first.ratchet.receiving)
+                after = replace(first.ratchet, receiving=chain, received=first.ratchet.received + 1)
+                sessions.put(replace(peer, sessions=(replace(first, ratchet=after), *others)))
+            raise
+
+    return method(Sessions, "open", wrong)
+
+
+def _no_change() -> AbstractContextManager[None]:
+    return swap(_check_named, lambda signed, item: None)
+
+
+def sealed(name: str, plant: Any, unit: tuple[str, ...], seconds: float = SECONDS) -> Bug:
+    return Bug(name, plant, ("sealed",), unit, seconds)
+
+
+def forged(name: str, plant: Any, unit: tuple[str, ...], seconds: float = SECONDS) -> Bug:
+    """Only a server that lies shows it."""
+    return Bug(name, plant, ("forged",), unit, seconds)
+
+
+BUGS = (
+    # --- what is kept, and with what
+    sealed("a ratchet is saved after what it sealed was sent",
+           edit_method(Sessions, "seal", "self.put(peer)", "self._keep(peer)"), CLIENT),
+    sealed("an opened message's ratchet is not saved with it",
+           edit_method(Sessions, "open", "self.put(opened.peer)", "self._keep(opened.peer)"), CLIENT),
+    sealed("a retry is sealed anew",
+           edit(sealing.unsealed, "kept = row.envelopes", "kept = {}"), CLIENT),
+    forged("what does not open uses up a key", _advances_anyway, CLIENT),
+    sealed("keys that were skipped are not kept", edit(ratchet._bounded, "return kept", "return {}"), E2EE),
+    forged("an opened key is kept and opens again",
+           edit(ratchet._take, "del left[header.key + _NUMBER.pack(header.number)]", "pass"), E2EE, 30),
+    forged("a one-time key is not deleted when it was used",
+           edit(peers._open_first, "spend(keys, block.one_time_id, block.kem_id, block.ephemeral)", "keys"), E2EE, 30),
+    # --- what is checked of a message
+    forged("a MAC is not checked", edit(cipher.decrypt, "raise Undecipherable", "pass"), E2EE),
+    forged("a tag is not checked", edit(note.check, 'raise NotAsAnnounced("content tag")', "pass"), E2EE),
+    forged("a message id is not checked", edit(note.check, 'raise NotAsAnnounced("message id")', "pass"), E2EE),
+    forged("a kind is not checked", edit(note.check, 'raise NotAsAnnounced("kind")', "pass"), E2EE),
+    # --- whose keys and lists
+    forged("a signed prekey's signature is not checked",
+           edit(bundles.check_bundle, "verify(who.signing, Label.SIGNED_PREKEY, body, prekey.signature)", "pass"),
+           E2EE),
+    forged("a KEM key's signature is not checked",
+           edit(bundles.check_bundle, "verify(who.signing, kem_prekey.label, body, kem_prekey.signature)", "pass"),
+           E2EE),
+    forged("a bundle of another identity is taken",
+           edit(peers.begin, "raise IdentityChanged(peer.device)", "pass"), E2EE),
+    forged("a list's signature is not checked",
+           edit(lists.check_list, "verify(found.key, ", "(lambda *_: None)(found.key, "),
+           E2EE),
+    forged("a list may go back to an older version",
+           edit(lists.check_list, "raise ListRolledBack(account, known.version, found.version)", "pass"), E2EE),
+    forged("a device that only the server names is sealed for", _no_change, CLIENT),
+    sealed("another account key is taken without a word",
+           edit_method(Trust, "_change", "hub.tell(SecurityCodeChanged(", "(lambda _: None)(SecurityCodeChanged("),
+           CLIENT),
+    sealed("a verified contact's new key is used unasked",
+           edit_method(Sealed, "is_held", "return self.trust.is_held(account)", "return False"), CLIENT, 30),
+    # --- which session
+    sealed("the session that came last is sealed in",
+           edit(peers._with, "tuple(sorted((*kept, fresh), key=lambda one: (-one.made, one.id)))", "(fresh, *kept)"),
+           E2EE, 20),
+    sealed("a session is repeated in front only once",
+           edit(session.seal, "return _with(session, after), header + sealed",
+                "return replace(session, ratchet=after, block=b''), header + sealed"), E2EE),
+    sealed("a re-seal never begins a new session",
+           edit_method(Sessions, "renew", "self._request(device)", "pass"), CLIENT, 20),
+    # --- what follows
+    sealed("what cannot be opened counts as delivered",
+           edit_method(Inbox, "_miss", "hub.store.put_unopened(lane, seq)", "pass"), CLIENT),
+    sealed("a successor gets nothing",
+           edit_method(Successors, "_found", "self._outbox.reseal(message, device)", "pass"), CLIENT, 20),
+)  # fmt: skip
