@@ -356,7 +356,9 @@ class Device:
     def revoked(self, device: int) -> None:
         """Its person has cut off another device."""
         if not self._frozen:
-            self.machine.revoked(device, self.world.now)
+            self.machine.forget_own_devices()
+            self.machine.dismiss(device, self.world.now)
+            self.machine.sign_again(self.world.now)
             self._turn_soon()
 
     def verify(self, peer: int) -> None:
