@@ -166,6 +166,32 @@ def test_the_first_words_from_before_are_read_too_if_the_former_list_was_seen() 
     assert former.device == laptop.me.device
 
 
+def test_a_contact_who_registers_anew_twice_gets_what_neither_of_the_first_two_devices_got() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    alice.says(bob, "zero")
+    town.settle()
+    bob.cut()
+    message = alice.says(bob, "undelivered")
+    town.settle()
+    second = register_anew(town, bob)
+    second.connect()
+    town.settle(second)
+    for _ in range(40):
+        alice.carry_down()
+        if any(row.only == second.me.device for row in alice.store.outgoing()):
+            break
+        alice.carry_up()
+        town.wait(5)
+    assert [row.only for row in alice.store.outgoing()] == [second.me.device]
+    alice.cut()
+    third = register_anew(town, second, 10)
+    third.connect()
+    town.settle(third)
+    alice.connect()
+    pass_time(town, 0, 5_000, 60_000)
+    assert (alice.state(message), third.heard()) == ("delivered", ["undelivered"])
+
+
 # --- what is sent later -------------------------------------------------------------------------
 
 

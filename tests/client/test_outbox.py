@@ -8,6 +8,7 @@ from nightmail.client.errors import TooLarge
 from nightmail.client.events import MessageFailed, SentAck, WaitingForNetwork
 from nightmail.client.limits import ClientLimits
 from nightmail.client.messages import Place, Tick
+from nightmail.client.outbox import RENUMBERED_MAX
 from nightmail.model.answers import Accepted, Said, Settled
 from nightmail.model.limits import DAY_MS
 from nightmail.model.records import Sent, Voided
@@ -292,17 +293,43 @@ def test_to_nobody_fails_at_once_and_its_number_is_voided_quietly_when_there_is_
     assert script.told(WaitingForNetwork) == []
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [(IdReused("x"), "id_reused"), (NumberVoided("x"), "number_voided"), (Settled("x"), "settled")],
-)
-def test_a_number_that_is_used_up_fails_its_message_and_nothing_more_is_said(answer: Said, reason: str) -> None:
+def test_a_number_that_was_given_up_before_fails_its_message_and_nothing_more_is_said() -> None:
     script = connected()
     message = script.write()
     script.bodies()
-    assert script.answer(answer) == []
-    assert script.state(message) == ("failed", reason)
+    assert script.answer(NumberVoided("x")) == []
+    assert script.state(message) == ("failed", "number_voided")
     assert script.store.outgoing() == []
+
+
+@pytest.mark.parametrize("answer", [IdReused("x"), Settled("x")])
+def test_a_message_whose_number_was_used_before_takes_the_next_one_and_keeps_its_id(answer: Said) -> None:
+    script = connected()
+    message = script.write()
+    script.bodies()
+    (again,) = script.answer(answer)
+    assert isinstance(again, Sent)
+    assert (again.n, again.floor, again.id) == (2, 2, message.id)
+    (third,) = script.answer(answer)
+    assert numbers([third]) == [3]
+    script.accept()
+    assert script.state(message) == ("sent", "")
+    assert script.store.outgoing() == []
+    assert [row.id for row in script.store.numbered(PHONE, BOB, Lane.NORMAL, 1, 9)] == ["", "", message.id]
+
+
+def test_a_server_that_knows_every_number_already_is_asked_by_the_schedule() -> None:
+    script = connected()
+    message = script.write()
+    said, count = script.bodies(), 0
+    while said:
+        count += 1
+        said = script.answer(Settled("x"))
+    assert count == RENUMBERED_MAX
+    script.wait(5_000)
+    assert len(script.bodies()) == 1
+    script.accept()
+    assert script.state(message) == ("sent", "")
 
 
 @pytest.mark.parametrize(("answer", "reason"), [(Malformed("x"), "malformed"), (DeadLettered(), "dead_lettered")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TypeVar
 
 from nightmail.client.events import (
@@ -250,6 +251,29 @@ def test_a_device_restored_from_an_old_state_is_healed_by_a_new_session_and_show
     town.settle()
     assert bob.heard() == ["one", "more 0", "more 1", "more 2", "do you read me?"]
     assert [row.healed for row in bob.store.missed()] == [True] * len(bob.told(Unreadable))
+
+
+def test_a_device_restored_from_an_old_copy_sends_everything_under_numbers_that_are_free() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    alice.says(bob, "zero")
+    town.settle()
+    alice.cut()
+    waiting = alice.says(bob, "one")
+    saved = copy.deepcopy(alice.store)
+    alice.connect()
+    for text in ("two", "three"):
+        alice.says(bob, text)
+        town.settle()
+    alice.cut()
+    alice.store = saved
+    alice.crash()
+    later = [alice.says(bob, f"after {n}") for n in range(5)]
+    alice.connect()
+    town.settle()
+    town.wait(60_000)
+    town.settle()
+    assert {alice.state(message) for message in (waiting, *later)} == {"delivered"}
+    assert sorted(bob.heard()) == sorted(["zero", "one", "two", "three", *(f"after {n}" for n in range(5))])
 
 
 def test_what_could_not_be_opened_stands_where_it_stood_once_it_is_healed() -> None:

@@ -41,6 +41,8 @@ from .store import DeviceList, Numbered, Outgoing
 from .stream import Stream
 from .ticks import Ticks
 
+RENUMBERED_MAX = 256
+"""So many numbers in a row may turn out to be used before the schedule makes it wait."""
 _CAPITAL = re.compile(r"(?<!^)([A-Z])")
 
 
@@ -266,6 +268,8 @@ class Outbox:
                 self._accepted(stream, row, said)
             case NumberVoided() if row.void:
                 pass  # to a late copy of what was given up; the void itself is answered, too
+            case Settled() | IdReused() if not row.void:
+                self._renumber(stream, row)
             case Settled() | NumberVoided() | IdReused():
                 self._drop(stream, row)
                 if not row.void:
@@ -295,10 +299,29 @@ class Outbox:
                 self._fail(row, _word(said))
                 self._void(stream, row, _word(said))
 
+    def _renumber(self, stream: Stream, row: Outgoing) -> None:
+        """The number was used, and not here: this profile is an older copy of itself. The message takes the next one.
+
+        It keeps its id: whoever has it already, from then, shows it once.
+        """
+        store, to, lane = self._hub.store, row.to, row.lane
+        self._drop(stream, row)
+        me, n = self._hub.identity.device, store.last_number(to, lane) + 1
+        store.put_numbered(Numbered(me, to, lane, row.n, ""))  # its receipts are not about anything that is known here
+        store.put_last_number(to, lane, n)
+        store.put_numbered(Numbered(me, to, lane, n, row.original))
+        self._put(stream, replace(row, n=n))
+        stream.renumbered += 1
+        if stream.renumbered % RENUMBERED_MAX or stream.paused:
+            self._progress(stream)
+        else:
+            self._pause(stream)
+
     def _accepted(self, stream: Stream, row: Outgoing, said: Accepted) -> None:
         if said.id != row.id or said.tag not in (b"", row.tag):
             raise Misbehaved("an answer to something else")
         self._drop(stream, row)
+        stream.renumbered = 0
         self.spoken.accepted(row)
         if then := self._when_sent.pop(row.id, None):
             then()

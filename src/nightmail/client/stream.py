@@ -13,7 +13,7 @@ from .store import Outgoing
 
 
 class Stream:
-    __slots__ = ("due", "failures", "lane", "noticed", "paused", "round", "rows", "sent", "to", "waits")
+    __slots__ = ("due", "failures", "lane", "noticed", "paused", "renumbered", "round", "rows", "sent", "to", "waits")
 
     def __init__(self, to: int, lane: Lane) -> None:
         self.to, self.lane = to, lane
@@ -30,6 +30,8 @@ class Stream:
         """Paused: when to begin again. Otherwise: when to stop waiting for an answer."""
         self.noticed = False
         """The app was told that this waits."""
+        self.renumbered = 0
+        """Numbers in a row that were used already."""
         self.waits = False
         """Paused for a list, for keys or for the person, and not for the network."""
 
