@@ -29,6 +29,7 @@ from msgspec.structs import replace
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.e2ee.errors import NotAsAnnounced
 from nightmail.e2ee.safety import check_safety_number, safety_number
+from nightmail.model.forms import ACCOUNT_MAX, NUMBER_MAX
 from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id
 from nightmail.model.words import Kind, Lane, Platform
@@ -46,7 +47,7 @@ from .events import (
     ReadReceipt,
     SentAck,
 )
-from .handles import Receipt
+from .handles import Receipt, settle
 from .household import Guest
 from .http import Http, bearer
 from .limits import ClientLimits
@@ -185,6 +186,8 @@ class Client:
         content = text if isinstance(text, Content) else Content(Kind.TEXT, text, reply_to or None)
         if content.kind is Kind.CONTROL:
             raise Misused("control messages are the client's own")
+        if not 0 <= life_ms <= NUMBER_MAX:
+            raise Misused(f"nothing can live for {life_ms} ms")
         body, kind = encode_content(content), content.kind
         peer = self._account(to)
         driver = self._open_driver()
@@ -216,9 +219,9 @@ class Client:
 
     async def read(self, peer: str | int, messages: Collection[str] | None = None) -> int:
         """Mark everything from a peer as read, or these ids; how many became so. Told until it is known."""
-        driver = self._open_driver()
+        driver, account = self._open_driver(), self._account(peer)
         with driver.working() as machine:
-            count = machine.mark_read(self._account(peer), driver.clock(), messages)
+            count = machine.mark_read(account, driver.clock(), messages)
         await driver.committed()
         return count
 
@@ -407,11 +410,11 @@ class Client:
             case MessageFailed():
                 self._move(event.message_id, Tick.FAILED, event.reason)
             case DeviceLinked():
-                _settle(self._linking.pop(event.device, None))
+                settle(self._linking.pop(event.device, None))
             case DeviceNotLinked():
-                _settle(self._linking.pop(event.device, None), Misused(f"the device was not linked: {event.why}"))
+                settle(self._linking.pop(event.device, None), Misused(f"the device was not linked: {event.why}"))
             case Reachable():
-                _settle(self._reachable)
+                settle(self._reachable)
             case _:
                 pass
         self._listeners.tell(event)
@@ -423,7 +426,7 @@ class Client:
     def _end(self, error: ClientError) -> None:
         """Nothing more will be told: let go of everyone who waits."""
         for waiting in (*self._linking.values(), self._reachable):
-            _settle(waiting, error)
+            settle(waiting, error)
         for receipt in list(self._receipts.values()):
             receipt.abandon(error)
         self._listeners.end(None if isinstance(error, Misused) else error)
@@ -470,7 +473,11 @@ class Client:
         return Http(addresses, authorization=authorization, tls=self._tls, limits=self.limits)
 
     def _account(self, peer: str | int) -> int:
-        return account_id(spelled(peer)) if isinstance(peer, str) else peer
+        if isinstance(peer, str):
+            return account_id(spelled(peer))
+        if not 0 < peer <= ACCOUNT_MAX:
+            raise Misused(f"there is no account {peer:x}")
+        return peer
 
     def _learn(self, peer: int, handle: str) -> None:
         store = self._store
@@ -488,13 +495,3 @@ class Client:
         if self._driver is None:
             raise Misused("the client is not open: use `async with`")
         return self._driver
-
-
-def _settle(waiting: asyncio.Future[None] | None, error: ClientError | None = None) -> None:
-    if waiting is None or waiting.done():
-        return
-    if error is None:
-        waiting.set_result(None)
-    else:
-        waiting.set_exception(error)
-        waiting.exception()  # if nobody waits any more, nobody has to look

@@ -55,13 +55,23 @@ class Driver:
 
     @contextmanager
     def working(self) -> Generator[Machine]:
-        """The machine, for one call. Raises why it no longer works."""
+        """The machine, for one call. Raises why it no longer works.
+
+        Whatever is raised inside, except for an error of the client's own, is a mistake with something half done.
+        """
         if self._over:
             raise self._over
         try:
             yield self._machine
         except StoreFailed as error:
             self._die(error)
+            raise
+        except ClientError:
+            raise
+        except Exception as mistake:
+            raise self._broken(mistake) from mistake
+        except BaseException as end:
+            self._broken(end)
             raise
         self._turn_soon()
 
@@ -105,9 +115,12 @@ class Driver:
             return
         machine = self._machine
         try:
-            frames, events = machine.frames(), machine.events()
+            frames, events, deadline = machine.frames(), machine.events(), machine.deadline()
         except StoreFailed as error:
             self._die(error)
+            return
+        except Exception as mistake:  # noqa: BLE001  # told as the client's end
+            self._broken(mistake)
             return
         committing, self._committing = self._committing, None
         if committing and not committing.done():
@@ -116,9 +129,9 @@ class Driver:
             self._connection.write(frames)
             if machine.hangup:
                 self._connection.hang_up()
+        self._arm(deadline)
         for event in events:
             self._tell(event)
-        self._arm(machine.deadline())
 
     def _tell(self, event: Event) -> None:
         self._tell_app(event)
@@ -135,9 +148,17 @@ class Driver:
 
     def _tick(self) -> None:
         self._timer = None
-        with suppress(ClientError), self.working() as machine:
-            machine.tick(self.clock())
+        self._step(lambda machine: machine.tick(self.clock()))
         self._turn()
+
+    def _step(self, happen: Callable[[Machine], None]) -> None:
+        """Something that no caller asked for: there is nobody to raise an error at, so any is the end."""
+        if not self._over:
+            try:
+                with self.working() as machine:
+                    happen(machine)
+            except ClientError as error:
+                self._broken(error)
 
     # --- the connection -------------------------------------------------------------------------
 
@@ -163,32 +184,39 @@ class Driver:
 
     async def _live(self, connection: Connection) -> None:
         self._connection = connection
-        self._machine.connected(self.clock())
+        self._step(lambda machine: machine.connected(self.clock()))
         self._turn()
         try:
             await connection.live(self._receive)
         finally:
             self._connection = None
-            with suppress(ClientError), self.working() as machine:
-                machine.closed(connection.code, self.clock(), connection.why)
+            self._step(lambda machine: machine.closed(connection.code, self.clock(), connection.why))
             self._turn()
 
     def _receive(self, frame: bytes) -> None:
-        with suppress(ClientError), self.working() as machine:
-            machine.receive(frame, self.clock())
+        self._step(lambda machine: machine.receive(frame, self.clock()))
 
     # --- the end --------------------------------------------------------------------------------
 
-    def _die(self, error: StoreFailed) -> None:
+    def _die(self, error: ClientError) -> None:
         """Nothing that is not on the disk may be told or acknowledged: a new start finds out what is."""
+        self._machine.undo()
         self._end(error)
         self._task.cancel()
 
-    def _on_done(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and (mistake := task.exception()) is not None:
+    def _broken(self, mistake: BaseException) -> ClientError:
+        """A mistake of ours, or a frame that found one. Half of something may be written: it must not be committed."""
+        if isinstance(mistake, ClientError):
+            error = mistake
+        else:
             error = ClientError(f"the client stopped: {type(mistake).__name__}")
             error.__cause__ = mistake
-            self._end(error)
+        self._die(error)
+        return error
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (mistake := task.exception()) is not None and not self._over:
+            self._broken(mistake)
 
     def _end(self, error: ClientError) -> None:
         if self._over:

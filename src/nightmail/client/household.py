@@ -12,6 +12,7 @@ Never:   lists a device whose published keys are not those of its code, or waits
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -58,6 +59,9 @@ class Guest(Struct, frozen=True, array_like=True):
 
     def __repr__(self) -> str:
         return f"<guest {self.device:x}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("device", f"{self.device:x}")]
 
 
 _encode = msgspec.msgpack.Encoder().encode

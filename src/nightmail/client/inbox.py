@@ -45,7 +45,10 @@ class Inbox:
         self._hub, self._lists, self._sealer = hub, lists, sealer
         self._acks, self._receipts, self._reads = acks, receipts, reads
         self._still: dict[Lane, deque[Entries | Gone]] = {}
-        """Lanes that stand still, and what waits in them, in order."""
+        """Lanes that stand still, and what waits in them, in order, without gaps and repeats."""
+        self._next: dict[Lane, int] = {}
+        """Of such a lane, the number that comes behind what waits."""
+        self._held_entries = self._held_bytes = 0
         self._strangers: dict[int, int] = {}
         """Device → until when it need not be asked again who that is."""
         self._blind = sealer.is_blind
@@ -58,6 +61,8 @@ class Inbox:
 
     def lost(self) -> None:
         self._still.clear()
+        self._next.clear()
+        self._held_entries = self._held_bytes = 0
         self._strangers.clear()
         self._emptied = False
 
@@ -75,11 +80,11 @@ class Inbox:
         """The next numbers of a lane."""
         if self._blind:
             # Nothing can be judged; perhaps this brings the word that it waits for.
-            self._still.setdefault(item.lane, deque()).append(item)
+            self._hold(item)
             if isinstance(item, Entries):
                 self._sealer.peek(item.entries)
         elif item.lane in self._still:
-            self._still[item.lane].append(item)
+            self._hold(item)
         elif isinstance(item, Gone):
             self.gone(item)
         else:
@@ -92,22 +97,48 @@ class Inbox:
             self._acks.again(item.lane)
             return
         taken = 0
-        for seq, entry in enumerate(fresh, cursor + 1):
-            if not self._is_known(entry):
-                self._stand_still(entry, Entries(item.lane, seq, fresh[taken:]))
-                break
-            self._take(item.lane, seq, entry)
-            taken += 1
-        if taken:
-            self._advance(item.lane, cursor + taken, taken)
+        try:
+            for seq, entry in enumerate(fresh, cursor + 1):
+                if not self._is_known(entry):
+                    self._stand_still(entry, Entries(item.lane, seq, fresh[taken:]))
+                    break
+                self._take(item.lane, seq, entry)
+                taken += 1
+        finally:
+            # Whatever ends this, what was opened and the cursor behind it are never apart.
+            if taken:
+                self._advance(item.lane, cursor + taken, taken)
 
     # --- a lane that stands still ---------------------------------------------------------------
 
     def _is_known(self, entry: Entry) -> bool:
         return self._sealer.knows(entry) or self._strangers.get(entry.by, 0) > self._hub.now
 
+    def _hold(self, item: Entries | Gone) -> None:
+        """Let it wait behind the others of its lane. The server repeats what is unacknowledged: that is passed over."""
+        lane, limits = item.lane, self._hub.limits
+        due = self._next.get(lane) or self._acks.cursors.of(lane) + 1
+        first, last = _numbers(item)
+        if first > due:
+            raise Misbehaved(f"number {first} of a lane came where {due} was due")
+        if last < due:
+            return
+        if self._held_entries >= limits.held_entries or self._held_bytes >= limits.held_bytes:
+            raise Misbehaved("more than may be handed out before it is acknowledged")
+        item = Entries(lane, due, item.entries[due - first :]) if isinstance(item, Entries) else replace(item, low=due)
+        self._still.setdefault(lane, deque()).append(item)
+        self._next[lane] = last + 1
+        self._count(item, 1)
+
+    def _count(self, item: Entries | Gone, sign: int) -> None:
+        entries = item.entries if isinstance(item, Entries) else ()
+        self._held_entries += sign * max(1, len(entries))
+        self._held_bytes += sign * sum(len(entry.ciphertext) for entry in entries)
+
     def _stand_still(self, entry: Entry, rest: Entries) -> None:
         self._still[rest.lane] = deque((rest,))
+        self._next.setdefault(rest.lane, _numbers(rest)[1] + 1)
+        self._count(rest, 1)
         account, lane = account_of(entry.by), rest.lane
 
         def found() -> None:
@@ -127,10 +158,13 @@ class Inbox:
     def _go_on(self, lane: Lane) -> None:
         waiting = self._still.pop(lane, deque())
         while waiting:
-            self.take(waiting.popleft())
+            item = waiting.popleft()
+            self._count(item, -1)
+            self.take(item)
             if (still := self._still.get(lane)) is not None:
                 still.extend(waiting)
                 return
+        self._next.pop(lane, None)
         if self._emptied:
             self.drained()
 
@@ -145,15 +179,17 @@ class Inbox:
     def changes(self, changes: tuple[Change, ...]) -> None:
         cursors = self._acks.cursors
         taken = 0
-        for change in changes:
-            if change.seq <= cursors.changes:
-                continue
-            self._receipts.take(change)
-            cursors = replace(cursors, changes=change.seq)
-            taken += 1
-        if taken:
-            self._acks.cursors = cursors
-            self._hub.store.put_cursors(cursors)
+        try:
+            for change in changes:
+                if change.seq <= cursors.changes:
+                    continue
+                self._receipts.take(change)
+                cursors = replace(cursors, changes=change.seq)
+                taken += 1
+        finally:
+            if taken:
+                self._acks.cursors = cursors
+                self._hub.store.put_cursors(cursors)
         # Also when all were known: then the server has not heard that they are.
         self._acks.receipts_stored(taken)
 
@@ -228,6 +264,10 @@ class Inbox:
             conversation = replace(conversation, seen=message.at)
             hub.store.put_conversation(conversation)
         hub.tell(replace(message, handle=conversation.handle or f"{message.peer:x}"))
+
+
+def _numbers(item: Entries | Gone) -> tuple[int, int]:
+    return (item.low, item.high) if isinstance(item, Gone) else (item.first, item.first + len(item.entries) - 1)
 
 
 def _stamp(entry: Entry, note: Note) -> int:

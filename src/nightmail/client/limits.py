@@ -51,6 +51,10 @@ class ClientLimits(Struct, frozen=True):
     kept_ms: int = 31 * DAY_MS
     """What is remembered of a message that has not come, or could not be opened: a day longer than the server keeps
     one."""
+    held_entries: int = 512
+    """Entries that wait in memory for a list; then the server goes on although it may not: it has credit for 256."""
+    held_bytes: int = 4 * 1024 * 1024
+    """Likewise; it has credit for 1 MiB."""
     ack_entries: int = 32
     """Entries after which an acknowledgement goes out at once."""
     ack_ms: int = 5

@@ -15,6 +15,7 @@ import hashlib
 import os
 from pathlib import Path
 from random import SystemRandom
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -53,6 +54,9 @@ class LinkRequest(Struct, frozen=True, array_like=True):
     """Who knows it may tell the device whose it is."""
     label: str = ""
     platform: Platform = Platform.CLI
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("handle", self.handle), ("label", self.label)]
 
     @property
     def code(self) -> str:

@@ -65,11 +65,8 @@ class Lists:
         self._asked.pop(account, None)
         self._forgotten += 1
         self._forgot[account] = self._forgotten
-
-    def look_again(self, account: int) -> None:
-        """It has changed, and somebody may be waiting for it."""
-        self.forget(account)
         if self._hub.online and account in self._waiting:
+            # Whoever waits must not wait for an answer from before, which does not count.
             self._ask(account)
 
     def outdate(self, account: int, version: int) -> None:

@@ -6,11 +6,13 @@ Never:   lets a frame or an event out before everything behind it is committed.
 Whoever drives it tells it what happens (`connected`, `receive`, `closed`, `compose`, …), always with the
 time; then takes `frames()` to write and `events()` to tell, and calls `tick` when `deadline()` has come.
 Both commit what is open first, so that what happens in one turn costs one commit. `now` is milliseconds
-since 1970 and must not go back. If the store fails, the machine is done for: make a new one from the store.
+since 1970 and must not go back. If the store fails, or anything is raised that is not a ClientError, the machine is
+done for: roll the store back, and make a new one from it.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Collection
 from random import Random, SystemRandom
 from typing import Protocol
@@ -39,6 +41,7 @@ from nightmail.wire.items import (
     Receipts as ReceiptsItem,
 )
 
+from . import bounds
 from .acks import Acks
 from .errors import Misbehaved
 from .events import Connected, DeviceRemoved, Disconnected, Ended, Event
@@ -144,15 +147,22 @@ class Machine:
         self._patience = now + self.limits.welcome_ms
 
     def receive(self, frame: bytes, now: int) -> None:
+        """What a server may not say sets `hangup`. Anything that this raises leaves the machine done for."""
         self._at(now)
         if self.hangup or not self._greeted:
             return
         try:
-            for item in wire.decode_from_server(frame):
+            items = wire.decode_from_server(frame)
+            for item in items:
+                bounds.check(item)
+            for item in items:
                 self._take(item)
         except (Misbehaved, wire.BadFrame) as error:
             # What came before it in the frame was in order, and counts.
             self.hangup = str(error)
+        except (ValueError, OverflowError, LookupError, struct.error) as error:
+            # Half of an item may be written, and nobody knows which half.
+            raise Misbehaved(f"the server said what nobody here understands ({type(error).__name__})") from error
 
     def leave(self, now: int) -> None:
         """The connection is about to be closed by us: whoever waits for an acknowledgement gets it now."""
@@ -283,6 +293,10 @@ class Machine:
         """Make everything durable that has happened. Raises StoreFailed."""
         if self._hub.store.dirty:
             self._hub.store.commit()
+
+    def undo(self) -> None:
+        """Nothing that is not durable has happened. The machine is done for."""
+        self._hub.store.rollback()
 
     def frames(self) -> list[bytes]:
         """What to write now, in order; everything behind it is durable."""

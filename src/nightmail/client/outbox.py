@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from nightmail.e2ee.content import CONTENT_BYTES_MAX
 from nightmail.model.answers import Accepted, Said, Settled
 from nightmail.model.ids import account_of
 from nightmail.model.records import Sent, Voided
@@ -83,8 +84,11 @@ class Outbox:
     ) -> None:
         """A word from device to device, for all of an account or for one. Nobody sees it, no tick follows it.
 
-        `then` is called when the server has it; not if that is after a restart.
+        `then` is called when the server has it; not if that is after a restart. Raises TooLarge: no note can hold it.
+        What only this server finds too large it refuses, and that is the end of it.
         """
+        if len(content) > CONTENT_BYTES_MAX:
+            raise TooLarge(len(content), CONTENT_BYTES_MAX)
         ident = new_id(self._hub)
         if then:
             self._when_sent[ident] = then
@@ -346,6 +350,8 @@ class Outbox:
 
     def _out_of_order(self, stream: Stream, expected: int) -> None:
         """An earlier number must come first. If nobody here knows it any more, it is given up."""
+        if expected < 1:
+            raise Misbehaved("a number that must come first, and is none")
         if expected < stream.floor:
             ident = new_id(self._hub)
             lost = address(self._hub, stream.to, stream.lane, expected, ident, ident, b"", 0)

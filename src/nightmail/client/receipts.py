@@ -45,7 +45,10 @@ class Receipts:
         if by != me.device:
             self._keep_early(change, found, lane, tick, reason)
         elif tick is Tick.FAILED and change.reason in MENDABLE:
-            if change.reason is Reason.UNDECRYPTABLE:
+            if change.reason is Reason.STALE_DEVICES:
+                # Of a new own device this one may not have heard yet.
+                found = found if account_of(device) == me.account else []
+            elif found := [row for row in found if self._was_sealed_for(row, device)]:
                 self._sealer.renew(device)
             for row in found:
                 self._mend(row, device, change.at, reason)
@@ -80,6 +83,23 @@ class Receipts:
             newest = max(read, key=lambda message: message.position)
             ids = tuple(message.id for message in read)
             self._hub.tell(ReadReceipt(self._ticks.conversation(newest), newest.id, at, device, ids))
+
+    def _was_sealed_for(self, row: Numbered, device: int) -> bool:
+        """Whether that device may have had an envelope at all: nobody else failed to open it, whatever is said."""
+        store, account = self._hub.store, account_of(device)
+        message = store.message(row.id)
+        if message is None:
+            return account in (
+                row.to,
+                self._hub.identity.account,
+            )  # a word from device to device: whoever said it knows
+        if device in message.places:
+            return True
+        listed = store.device_list(account) if account in (message.peer, self._hub.identity.account) else None
+        if listed is not None and device in listed.devices:
+            return True
+        # Not answered yet, or not for this device.
+        return any(device in waiting.envelopes for waiting in store.outgoing() if waiting.original == message.id)
 
     def _mend(self, row: Numbered, device: int, at: int, reason: str) -> None:
         message = self._hub.store.message(row.id)

@@ -206,7 +206,7 @@ class Roster:
         if isinstance(said, Done):
             self._taken = signed.signed
             self._trust.put(signed)
-            self._lists.look_again(signed.account)
+            self._lists.forget(signed.account)
             self.look()
             self._listed(signed)
         elif isinstance(said, ListConflict) and said.version != signed.version - 1 and not self._failures:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from nightmail.e2ee.content import CONTENT_BYTES_MAX
 from nightmail.e2ee.curves import signing_public
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.note import Note
@@ -94,7 +95,7 @@ class Sealed:
     # --- both ways ------------------------------------------------------------------------------
 
     def fits(self, body_bytes: int) -> int:
-        return body_bytes - OVERHEAD_BYTES
+        return min(body_bytes - OVERHEAD_BYTES, CONTENT_BYTES_MAX)
 
     def seal(self, device: int, registration: int, note: Note) -> bytes:
         return self.sessions.seal(device, note)

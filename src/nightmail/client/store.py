@@ -71,6 +71,12 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     content: bytes = b""
     """Of a control message, which no message in the store stands for; empty: that of `original`."""
 
+    def __repr__(self) -> str:
+        return f"<outgoing {self.n} to {self.to:x}: {self.id}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("to", f"{self.to:x}"), ("n", self.n), ("id", self.id)]
+
     @property
     def reseal(self) -> bool:
         return self.original != self.id
@@ -130,6 +136,9 @@ class OwnKeys(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return "<own keys>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("published", self.published)]
 
 
 class Trusted(Struct, frozen=True):

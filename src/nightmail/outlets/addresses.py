@@ -7,9 +7,13 @@ once, every address of it is judged, and one that passed is connected to: a seco
 from __future__ import annotations
 
 import socket
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
 NAT64 = IPv6Network("64:ff9b::/96")
+NOT_EVERYBODYS = tuple(
+    ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "fec0::/10", "3fff::/20", "5f00::/16")
+)
+"""Protocols' own, relays of old, sites' own, documentation, segments: not every Python knows of them."""
 
 
 class PrivateAddress(OSError):
@@ -24,6 +28,8 @@ def is_public(address: IPv4Address | IPv6Address) -> bool:
             return is_public(address.ipv4_mapped)
         if address.sixtofour or address.teredo:
             return False
+    if any(address in network for network in NOT_EVERYBODYS if network.version == address.version):
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
