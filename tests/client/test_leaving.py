@@ -13,7 +13,7 @@ from nightmail.client.events import Moved, SecurityCodeChanged, Unreadable
 from nightmail.client.messages import Tick, conversation_id
 from nightmail.client.sealer import tag_of
 from nightmail.client.sealing import new_id
-from nightmail.client.store import Contact, Conversation
+from nightmail.client.store import Contact, Conversation, Mark
 from nightmail.e2ee.content import Content, decode_content, encode_content
 from nightmail.e2ee.errors import Malformed
 from nightmail.e2ee.identity import Address
@@ -318,6 +318,26 @@ def test_whom_one_trusts_moves_along_and_another_key_is_announced_on_the_new_dev
     town.settle(new)
     assert [event.verified for event in new.told(SecurityCodeChanged)] == [True]
     assert new.state(message) == "pending"
+
+
+def test_what_was_not_read_on_the_old_device_is_read_on_the_new_one_and_its_author_is_told() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    read = bob.says(alice, "one")
+    town.settle()
+    alice.read(bob)
+    unread = bob.says(alice, "two")
+    town.settle()
+    new = town.pair(alice, hand_over=True)
+    new.connect()
+    pass_time(town, 0, *[2_500] * 4)
+    assert Moved(new.me.device) in alice.told(Moved)
+    assert [row.id for row in new.store.marked(Mark.UNREAD)] == [unread.id]
+    alice.cut()
+    town.devices.remove(alice)
+    assert (bob.state(read), bob.state(unread)) == ("read", "delivered")
+    new.read(bob)
+    pass_time(town, 0)
+    assert bob.state(unread) == "read"
 
 
 def impersonate(town: Town, victim: Device, contact: Device) -> None:

@@ -253,10 +253,12 @@ def test_keys_sessions_and_believed_lists_are_kept_and_replaced(kept: Kept) -> N
         store.put_peer(device, state)
     store.put_trusted(Trusted(BOB, b"first"))
     store.put_trusted(trusted)
+    store.put_trusted(Trusted(ALICE, b"own"))
     store.commit()
     store = kept.crash()
     assert (store.own_keys(), store.peer(TABLET), store.trusted(BOB)) == (keys, b"new", trusted)
     assert (store.peers(), store.peers(BOB)) == (sorted((PHONE, TABLET)), [TABLET])
+    assert store.trusted_accounts() == sorted((ALICE, BOB))
     store.drop_peer(TABLET)
     assert (store.peer(TABLET), store.peers(BOB)) == (None, [])
 

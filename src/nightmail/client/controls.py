@@ -14,7 +14,7 @@ from msgspec import Struct
 from nightmail.e2ee.content import Content, decode_content, encode_content
 from nightmail.e2ee.errors import Malformed
 from nightmail.model.ids import MessageId
-from nightmail.model.words import Kind
+from nightmail.model.words import Kind, Lane
 
 from .messages import Message, Tick
 from .store import Contact, Trusted
@@ -48,13 +48,15 @@ class Past(Struct, frozen=True, array_like=True):
     life_ms: int
     state: Tick
     reason: str
+    unread: tuple[Lane, int] | None = None
+    """Lane and number of one that was not read yet: the mark for it will speak of that."""
 
     @classmethod
-    def of(cls, m: Message) -> Past:
-        return cls(m.id, m.peer, m.by, m.own, m.at, m.body, m.kind, m.life_ms, m.state, m.reason)
+    def of(cls, m: Message, unread: tuple[Lane, int] | None = None) -> Past:
+        return cls(m.id, m.peer, m.by, m.own, m.at, m.body, m.kind, m.life_ms, m.state, m.reason, unread)
 
     def message(self) -> Message:
-        return Message(**{name: getattr(self, name) for name in self.__struct_fields__})
+        return Message(**{name: getattr(self, name) for name in self.__struct_fields__ if name != "unread"})
 
     def __repr__(self) -> str:
         return f"<past {self.id}>"
@@ -100,7 +102,7 @@ class Part(Struct, frozen=True, array_like=True):
             numbers += [row.account, row.changed_at, *row.left, *row.left.values()]
         numbers += [contact.account for contact in self.contacts]
         for past in self.messages:
-            numbers += [past.peer, past.by, past.at, past.life_ms]
+            numbers += [past.peer, past.by, past.at, past.life_ms, *(past.unread or ())]
             try:
                 MessageId.parse(past.id)
             except ValueError:

@@ -33,7 +33,7 @@ from .hub import Hub
 from .keyring import Keyring
 from .messages import Message, Tick
 from .outbox import Outbox
-from .store import Contact, Trusted
+from .store import Contact, Mark, Numbered, Trusted
 from .trust import Trust
 
 TO, FROM, LEAVING, LATE = "moving to", "moving from", "leaving", "late "
@@ -122,12 +122,18 @@ class Moving:
 
     def _said(self) -> Iterator[Item]:
         store = self._hub.store
+        unread = self._unread()
         for conversation in store.conversations():
             before = None
             while page := store.history(conversation.peer, PAGE, before):
                 before = page[0].position
                 # What is still to be sent from here, the new device gets as a copy then.
-                yield from (Past.of(message) for message in page if message.at or message.state is Tick.FAILED)
+                for message in page:
+                    if message.at or message.state is Tick.FAILED:
+                        yield Past.of(message, unread.get((message.id, message.by)))
+
+    def _unread(self) -> dict[tuple[str, int], tuple[Lane, int]]:
+        return {(row.id, row.by): (row.lane, row.n) for row in self._hub.store.marked(Mark.UNREAD)}
 
     def _parts(self, items: Iterator[Item]) -> Iterator[list[Item]]:
         """At least one, so that there is a last. None is longer than what can be sealed."""
@@ -169,7 +175,9 @@ class Moving:
             found = [store.message(name.removeprefix(LATE)) for name in late]
             for name in late:
                 store.drop_errand(name)
-            self._send(device, sent, [], list(self._parts(Past.of(message) for message in found if message)))
+            unread = self._unread()
+            past = (Past.of(message, unread.get((message.id, message.by))) for message in found if message)
+            self._send(device, sent, [], list(self._parts(past)))
             return
         self._hub.tell(Moved(device))
         self._hub.ask(Unlinked(self._hub.identity.device))
@@ -237,5 +245,9 @@ class Moving:
         for past in part.messages:
             if store.message(past.id) is None:
                 store.put_message(past.message())
+                if past.unread and not past.own:
+                    lane, n = past.unread
+                    own = self._hub.identity.account
+                    store.put_numbered(Numbered(past.by, own, lane, n, past.id, Mark.UNREAD))
                 conversation = store.conversation(past.peer)
                 store.put_conversation(replace(conversation, seen=max(conversation.seen, past.at)))
