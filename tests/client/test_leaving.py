@@ -13,6 +13,7 @@ from nightmail.client.events import Moved, SecurityCodeChanged, Unreadable
 from nightmail.client.messages import Tick, conversation_id
 from nightmail.client.sealer import tag_of
 from nightmail.client.sealing import new_id
+from nightmail.client.spoken import TO_ALL, TO_ALL_MAX
 from nightmail.client.store import Contact, Conversation, Mark
 from nightmail.e2ee.content import Content, decode_content, encode_content
 from nightmail.e2ee.errors import Malformed
@@ -464,6 +465,38 @@ def a_past(**changed: object) -> Past:
 def test_a_part_that_cannot_be_stored_is_refused(part: Part) -> None:
     with pytest.raises(Malformed):
         part_of(msgspec.msgpack.encode(part))
+
+
+def test_a_word_to_all_own_devices_that_one_cannot_open_is_sealed_again_for_that_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    laptop = town.pair(alice)
+    laptop.connect()
+    town.settle()
+    bob.says(alice, "one")
+    town.settle()
+    real = laptop.machine.sealed.sessions.open
+    hit: list[str] = []
+
+    def open_(entry: Entry) -> Note:
+        note = real(entry)
+        if entry.kind is Kind.CONTROL and not hit:
+            hit.append(entry.id)
+            raise Malformed("note", "for the test")
+        return note
+
+    monkeypatch.setattr(laptop.machine.sealed.sessions, "open", open_)
+    alice.read(bob)
+    pass_time(town, 0, 5_000)
+    assert hit
+    assert laptop.store.marked(Mark.UNREAD) == []
+    for _ in range(TO_ALL_MAX + 9):
+        bob.says(alice, "more")
+        town.settle()
+        alice.read(bob)
+        town.settle()
+    assert len(alice.store.errands(TO_ALL)) == TO_ALL_MAX
 
 
 @pytest.mark.parametrize("which", [Control.READY, Control.HISTORY, Control.MOVED])

@@ -19,6 +19,9 @@ from .hub import Hub
 from .store import Outgoing
 
 ERRAND = "word "
+TO_ALL = "word to all "
+TO_ALL_MAX = 64
+"""Words to all own devices that are kept: nobody says that the last of them has one."""
 KEPT_MS = 31 * DAY_MS
 
 
@@ -43,9 +46,13 @@ class Spoken:
 
     def accepted(self, row: Outgoing) -> None:
         """The server has it: whether the device can open it, is to be seen."""
-        name = ERRAND + row.original
-        if row.content and row.only and not row.void and self._hub.store.errand(name) is None:
-            self._hub.store.put_errand(name, _encode(Word(row.to, row.lane, row.only, row.content)))
+        store = self._hub.store
+        if not row.content or row.void or self._name(row.original) is not None:
+            return
+        name = (ERRAND if row.only else TO_ALL) + row.original
+        store.put_errand(name, _encode(Word(row.to, row.lane, row.only, row.content)))
+        for oldest in store.errands(TO_ALL)[:-TO_ALL_MAX]:
+            store.drop_errand(oldest)
 
     def settled(self, original: str, device: int) -> None:
         """The device has it, or is gone."""
@@ -56,12 +63,12 @@ class Spoken:
     def has_all(self, device: int) -> None:
         """The device says that nothing is missing. The server tells nobody that a control message was delivered."""
         for name in self._hub.store.errands(ERRAND):
-            self.settled(name.removeprefix(ERRAND), device)
+            self.settled(name.removeprefix(ERRAND), device)  # those to all have another name, and stay
 
     def again(self, original: str, device: int) -> Word | None:
         """What to seal once more for a device that could not open it; None: nothing, or too often."""
-        store, name = self._hub.store, ERRAND + original
-        if (state := store.errand(name)) is None or (word := _word(state)).only != device:
+        store, name = self._hub.store, self._name(original)
+        if name is None or (state := store.errand(name)) is None or (word := _word(state)).only not in (0, device):
             return None
         if word.reseals >= self._hub.limits.reseals:
             store.drop_errand(name)
@@ -69,8 +76,12 @@ class Spoken:
         store.put_errand(name, _encode(replace(word, reseals=word.reseals + 1)))
         return word
 
+    def _name(self, original: str) -> str | None:
+        names = (ERRAND + original, TO_ALL + original)
+        return next((name for name in names if self._hub.store.errand(name) is not None), None)
+
     def forget(self) -> None:
         """Let go of what the server has let go of."""
         for name in self._hub.store.errands(ERRAND):
-            if MessageId.parse(name.removeprefix(ERRAND)).at_ms < self._hub.now - KEPT_MS:
+            if MessageId.parse(name.rpartition(" ")[2]).at_ms < self._hub.now - KEPT_MS:
                 self._hub.store.drop_errand(name)
