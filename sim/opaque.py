@@ -43,7 +43,8 @@ class Opaque:
     def open(self, entry: Entry) -> Note:
         return Note(b"", entry.of or entry.id, entry.ciphertext)
 
-    def renew(self, device: int) -> None: ...
+    def renew(self, device: int) -> bool:
+        return True
 
     def connected(self) -> None: ...
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import copy
 from typing import TypeVar
 
+import pytest
+from msgspec.structs import replace
+
 from nightmail.client.events import (
     DeviceLinked,
     MessageFailed,
@@ -15,6 +18,7 @@ from nightmail.client.events import (
     SecurityCodeChanged,
     Unreadable,
 )
+from nightmail.client.mending import ERRAND as MEND
 from nightmail.client.messages import Message
 from nightmail.client.reads import READ_BEFORE
 from nightmail.client.store import Mark, Missed
@@ -274,6 +278,52 @@ def test_a_device_restored_from_an_old_copy_sends_everything_under_numbers_that_
     town.settle()
     assert {alice.state(message) for message in (waiting, *later)} == {"delivered"}
     assert sorted(bob.heard()) == sorted(["zero", "one", "two", "three", *(f"after {n}" for n in range(5))])
+
+
+def lose_first_keys(device: Device, count: int) -> None:
+    """The next that are handed out for it are no longer here."""
+    keyring = device.machine.sealed.keyring
+    lost = sorted(keyring.keys.one_time)[:count]
+    keyring.put(replace(keyring.keys, one_time={n: key for n, key in keyring.keys.one_time.items() if n not in lost}))
+    device.look()
+
+
+def test_a_first_session_that_cannot_work_is_begun_anew_at_once() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    lose_first_keys(bob, 1)
+    message = alice.says(bob, "hello")
+    town.settle()
+    assert (alice.state(message), bob.heard()) == ("delivered", ["hello"])
+
+
+@pytest.mark.parametrize("crashed", [False, True])
+def test_a_message_is_not_sealed_again_and_again_in_a_session_that_cannot_work_but_waits_for_another(
+    crashed: bool,
+) -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    lose_first_keys(bob, 2)
+    message = alice.says(bob, "hello")
+    town.settle()
+    assert (alice.state(message), bob.heard(), len(said_by(alice, Sent))) == ("sent", [], 2)
+    if crashed:
+        alice.crash()
+        alice.connect()
+        town.settle()
+    town.wait(alice.limits.restart_ms)
+    town.settle()
+    assert (alice.state(message), bob.heard(), alice.store.errands(MEND)) == ("delivered", ["hello"], [])
+
+
+def test_a_message_that_never_opens_has_failed_after_three_reseals() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    lose_first_keys(bob, 100)
+    message = alice.says(bob, "hello")
+    for _ in range(4):
+        town.settle()
+        town.wait(alice.limits.restart_ms)
+    town.settle()
+    assert (alice.state(message), len(said_by(alice, Sent)), alice.store.errands(MEND)) == ("failed", 4, [])
+    assert [failed.reason for failed in alice.told(MessageFailed)] == ["undecryptable"]
 
 
 def test_what_could_not_be_opened_stands_where_it_stood_once_it_is_healed() -> None:

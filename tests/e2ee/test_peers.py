@@ -244,12 +244,22 @@ def test_a_device_restored_from_an_old_state_is_refused_until_it_begins_anew() -
     assert ada.open(bob, bob.seal(ada, b"welcome back")) == b"welcome back"
 
 
-def test_sessions_with_a_device_are_bounded_and_begun_at_most_once_an_hour() -> None:
+def test_sessions_with_a_device_are_bounded_and_begun_once_an_hour_or_twice_if_never_answered() -> None:
     ada, bob = pair()
     for _ in range(SESSIONS_MAX + 2):
-        assert peers.may_restart(ada.peer(bob), ada.now)
-        ada.begin(bob)
+        for _ in range(2):
+            assert peers.may_restart(ada.peer(bob), ada.now)
+            ada.begin(bob)
         assert not peers.may_restart(ada.peer(bob), ada.now + RESTART_MS - 1)
-        ada.now += RESTART_MS
+        ada.now += RESTART_MS + 1
     assert len(ada.peers[bob.device].sessions) == SESSIONS_MAX
     assert bob.open(ada, ada.seal(bob, b"hello")) == b"hello"
+
+
+def test_a_session_that_was_answered_is_not_begun_anew_at_once() -> None:
+    ada, bob = pair()
+    ada.begin(bob)
+    bob.open(ada, ada.seal(bob, b"hello"))
+    assert peers.may_restart(ada.peer(bob), ada.now)
+    ada.open(bob, bob.seal(ada, b"yes"))
+    assert not peers.may_restart(ada.peer(bob), ada.now + RESTART_MS - 1)

@@ -51,6 +51,7 @@ from .hub import Hub
 from .inbox import Inbox
 from .limits import ClientLimits
 from .lists import Lists
+from .mending import Mending
 from .messages import Message
 from .outbox import Outbox
 from .reads import Reads
@@ -96,9 +97,12 @@ class Machine:
         self._reads = Reads(hub)
         self._acks = Acks(hub)
         self._successors = Successors(hub, self._lists, ticks, self._outbox)
-        receipts = Receipts(hub, self._sealer, ticks, self._outbox, self._successors)
+        self._mending = Mending(hub, self._sealer, ticks, self._outbox)
+        receipts = Receipts(hub, self._sealer, ticks, self._outbox, self._mending, self._successors)
         self._inbox = Inbox(hub, self._lists, self._sealer, self._acks, receipts, self._reads)
-        self._timed: list[Timed] = [self._outbox, self._acks, self._reads, self._lists, self._sealer, self._successors]
+        self._timed: list[Timed] = [
+            self._outbox, self._acks, self._reads, self._lists, self._sealer, self._successors, self._mending
+        ]  # fmt: skip
         self._parts: list[Part] = [
             self._sealer,
             self._lists,
@@ -107,6 +111,7 @@ class Machine:
             self._reads,
             self._inbox,
             self._successors,
+            self._mending,
         ]
         self._sealed = self._sealer if isinstance(self._sealer, Sealed) else None
         self._household: Household | None = None
@@ -360,5 +365,6 @@ class Machine:
         self._reads.connected()
         self._outbox.connected()
         self._successors.connected()
+        self._mending.connected()
         if self._household is not None:
             self._household.connected()

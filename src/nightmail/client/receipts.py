@@ -15,7 +15,8 @@ from nightmail.model.words import Lane, Reason, State
 
 from .events import ReadReceipt
 from .hub import Hub
-from .messages import Message, Place, Tick
+from .mending import Mending
+from .messages import Message, Tick
 from .outbox import Outbox
 from .sealer import Sealer
 from .store import Early, Numbered
@@ -27,9 +28,11 @@ MENDABLE = (Reason.UNDECRYPTABLE, Reason.STALE_DEVICES)
 
 
 class Receipts:
-    def __init__(self, hub: Hub, sealer: Sealer, ticks: Ticks, outbox: Outbox, successors: Successors) -> None:
+    def __init__(
+        self, hub: Hub, sealer: Sealer, ticks: Ticks, outbox: Outbox, mending: Mending, successors: Successors
+    ) -> None:  # fmt: skip
         self._hub, self._sealer, self._ticks, self._outbox = hub, sealer, ticks, outbox
-        self._successors = successors
+        self._mending, self._successors = mending, successors
 
     def take(self, change: Change) -> None:
         by, to, lane, device, state, _ = change.key
@@ -45,13 +48,17 @@ class Receipts:
         if by != me.device:
             self._keep_early(change, found, lane, tick, reason)
         elif tick is Tick.FAILED and change.reason in MENDABLE:
+            anew = True
             if change.reason is Reason.STALE_DEVICES:
                 # Of a new own device this one may not have heard yet.
                 found = found if account_of(device) == me.account else []
             elif found := [row for row in found if self._was_sealed_for(row, device)]:
-                self._sealer.renew(device)
+                anew = self._sealer.renew(device)
             for row in found:
-                self._mend(row, device, change.at, reason)
+                if (message := self._hub.store.message(row.id)) is None:
+                    self._outbox.say_again(row.id, device)
+                else:
+                    self._mending.mend(message, device, change.at, reason, anew=anew)
             return
         elif tick is Tick.FAILED and change.reason is Reason.DEVICE_REMOVED and account_of(device) == to:
             for row in found:
@@ -100,18 +107,6 @@ class Receipts:
             return True
         # Not answered yet, or not for this device.
         return any(device in waiting.envelopes for waiting in store.outgoing() if waiting.original == message.id)
-
-    def _mend(self, row: Numbered, device: int, at: int, reason: str) -> None:
-        message = self._hub.store.message(row.id)
-        if message is None:
-            self._outbox.say_again(row.id, device)
-            return
-        if message.places.get(device, Place()).state in (Tick.DELIVERED, Tick.READ):
-            return  # another number of the same message got through
-        if self._ticks.count_reseal(message, device):
-            self._outbox.reseal(message, device)
-        elif account_of(device) == message.peer:
-            self._ticks.place(message, device, Tick.FAILED, at, reason)
 
     def _keep_early(self, change: Change, found: list[Numbered], lane: Lane, tick: Tick, reason: str) -> None:
         by, to, _, device, _, _ = change.key

@@ -106,8 +106,8 @@ class Sealed:
     def open(self, entry: Entry) -> Note:
         return self.sessions.open(entry)
 
-    def renew(self, device: int) -> None:
-        self.sessions.renew(device)
+    def renew(self, device: int) -> bool:
+        return self.sessions.renew(device)
 
     # --- life -----------------------------------------------------------------------------------
 

@@ -64,8 +64,9 @@ class Sealer(Protocol):
         """What was sealed, as announced. Raises `e2ee.errors.Refused`; nothing has changed then."""
         ...
 
-    def renew(self, device: int) -> None:
-        """What was sealed for this device did not open there: begin anew, if that is not too soon."""
+    def renew(self, device: int) -> bool:
+        """What was sealed for this device did not open there: begin anew, if that is not too soon. Whether the next
+        seal will be in another session."""
         ...
 
     # --- life

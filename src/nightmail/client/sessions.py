@@ -67,11 +67,12 @@ class Sessions:
         self.put(peer)
         return sealed
 
-    def renew(self, device: int) -> None:
-        """Begin anew before the next seal, unless that was done within the hour."""
+    def renew(self, device: int) -> bool:
+        """Begin anew before the next seal, unless that was done within the hour; whether it will be."""
         peer, hub = self.find(device), self._hub
         if peer is not None and peer.ready and peers.may_restart(peer, hub.now, hub.limits.restart_ms):
             self._request(device)
+        return peer is None or not peer.ready or device in self._claims
 
     # --- opening --------------------------------------------------------------------------------
 

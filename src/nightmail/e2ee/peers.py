@@ -81,8 +81,14 @@ def begin(keys: DeviceKeys, peer: Peer, bundle: Bundle, chance: Chance, now: int
 
 
 def may_restart(peer: Peer, now: int, restart_ms: int = RESTART_MS) -> bool:
-    """At most one session an hour is begun with a device, whatever its messages look like: no loops."""
-    return not peer.begun or not 0 <= now - peer.begun < restart_ms
+    """At most one session an hour is begun with a device, whatever its messages look like: no loops.
+
+    One more at once if that one was never answered: it may have begun with a key that the device has lost.
+    """
+    if not peer.begun or not 0 <= now - peer.begun < restart_ms:
+        return True
+    silent = [known for known in peer.sessions if known.begun and not known.heard and now - known.made < restart_ms]
+    return len(silent) == 1 and silent[0] is peer.sessions[0]
 
 
 def seal(peer: Peer, plaintext: bytes) -> tuple[Peer, bytes]:
