@@ -74,7 +74,7 @@ BUGS = (
     Bug("a failed sync is tried again, and believed",
         edit_method(FileLog, "_write", "here.file.sync()", "_sync_twice(here.file)", _sync_twice=_sync_twice),
         ("powercuts", "node"), LOG),
-    Bug("what a failed append left is replayed", _whole_segments, ("node", "powercuts"), LOG),
+    Bug("what a failed append left is replayed", _whole_segments, ("node", "powercuts"), LOG, seconds=16),
     Bug("a torn batch is accepted",
         edit(segment.decode_records, " or zlib.crc32(rest, salt) != head.crc", ""), ("powercuts", "node"), LOG),
     Bug("a log goes on over a torn batch",
