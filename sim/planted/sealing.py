@@ -24,7 +24,7 @@ from nightmail.model.rows import Entry
 
 from .tools import Bug, edit, edit_method, method, swap
 
-CLIENT = ("tests/client/test_sealed.py", "tests/client/test_evil_server.py")
+CLIENT = tuple(f"tests/client/test_{name}.py" for name in ("sealed", "healing", "trust", "evil_server", "evil_lists"))
 E2EE = tuple(
     f"tests/e2ee/test_{name}.py"
     for name in ("peers", "ratchet", "schedules", "note", "lists", "bundles", "sealing", "keys")

@@ -19,17 +19,8 @@ from nightmail.model.answers import Done
 from nightmail.model.ids import SERVER
 from nightmail.model.records import Claimed, Listed, Unlinked
 from nightmail.wire.items import Answered, Devices, Entries, FromServer
-from tests.client.test_sealed import said_by
+from tests.client.sealed_town import a_town, said_by
 from tests.client.town import Device, Town
-
-
-def a_town(*handles: str) -> tuple[Town, list[Device]]:
-    town = Town(0, sealed=True)
-    devices = [town.join(handle) for handle in handles]
-    for device in devices:
-        device.connect()
-    town.settle()
-    return town, devices
 
 
 def again(town: Town, device: Device) -> None:
