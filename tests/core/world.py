@@ -23,7 +23,7 @@ from nightmail.core.mailbox import needs_offer, offer
 from nightmail.core.receipts import changes_after, needs_changes
 from nightmail.core.state import SHARD, State, encode_row
 from nightmail.engine.folding import ROUNDS_MAX
-from nightmail.model.answers import Done, Joined, Said
+from nightmail.model.answers import Accepted, Done, Joined, Said
 from nightmail.model.effects import Answer, Effect, Forward
 from nightmail.model.ids import SERVER, account_id, account_of, shard_of
 from nightmail.model.limits import FoldLimits
@@ -460,3 +460,12 @@ def published(
         tuple(key.to_bytes(4, "big") + b"x25519" for key in ids),
         tuple(b"\0" + key.to_bytes(4, "big") + b"kem" for key in kem_ids),
     )
+
+
+def tag(text: str) -> bytes:
+    return text.encode().ljust(16, b".")
+
+
+def stamp(said: object) -> int:
+    assert isinstance(said, Accepted)
+    return said.at

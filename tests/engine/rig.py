@@ -15,6 +15,7 @@ from nightmail.engine.forwarder import Forwarder
 from nightmail.engine.loop import Loop, LoopLimits, Watcher
 from nightmail.engine.memory import MemoryLog, MemoryRows
 from nightmail.engine.ports import Checkpoint, Failed, Found, Need, Overtaken, Stored
+from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Said
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.ids import SERVER, account_id, device_id
@@ -22,6 +23,9 @@ from nightmail.model.records import AnyBody, Envelope, Record, Registered, Sent
 from nightmail.model.rows import DeadLetter, Gap, Kept, RowKey
 from nightmail.model.words import Kind, Lane, Platform
 from sim.strict import StrictState
+
+SELDOM = LoopLimits(saver=SaverLimits(checkpoint_ms=10**9))
+"""No checkpoint is taken unless a test asks for one."""
 
 START = 1_700_000_000_000
 """When every story begins: a whole second."""

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import struct
-import zlib
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,66 +13,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightmail.engine.filelog import FileLog
-from nightmail.engine.filelog.files import Files, OsFiles
+from nightmail.engine.filelog.files import OsFiles
 from nightmail.engine.filelog.segment import SECTOR, name_of
-from nightmail.engine.ports import Damaged, Log, Stored, TooNew, Unwritable
-from nightmail.engine.writer import Execute, Job, Writer
+from nightmail.engine.ports import Damaged, Log, Stored, Unwritable
+from nightmail.engine.writer import Writer
 from tests.engine.filelog.memoryfiles import MemoryFiles, PowerCut, everything, nothing
-
-IDENTITY = b"a folder"
-SEGMENT = 8 * SECTOR
-HOUR = 3_600_000
-X = b"x" * 1500
-"""Two of these fill a segment."""
-
-
-def at_once(job: Job) -> None:
-    job()
-
-
-def entropy() -> Callable[[int], bytes]:
-    salts = itertools.count(0x5EED_0000)
-    return lambda size: (next(salts) % (1 << 8 * size)).to_bytes(size, "big")
-
-
-def opened(files: Files, after: int = 0, execute: Execute = at_once, identity: bytes = IDENTITY) -> FileLog:
-    return FileLog(
-        files, identity, after=after, post=at_once, execute=execute, entropy=entropy(), segment_bytes=SEGMENT
-    )
-
-
-def append(log: Log, *records: bytes, at: int = 1) -> int | None:
-    answers: list[int | None] = []
-    log.append(at, records, answers.append)
-    (answer,) = answers
-    return answer
-
-
-def found(log: Log, after: int = 0) -> list[bytes]:
-    """The records above `after`, which must follow each other without a hole."""
-    batches = list(log.replay(after))
-    expected = batches[0].first if batches else after + 1
-    assert expected <= after + 1
-    for batch in batches:
-        assert batch.first == expected
-        expected = batch.last + 1
-    assert expected == log.last + 1
-    return [record for batch in batches for record in batch.records]
-
-
-class Steps:
-    """An `Execute` that waits until it is told."""
-
-    def __init__(self) -> None:
-        self.jobs: deque[Job] = deque()
-
-    def __call__(self, job: Job) -> None:
-        self.jobs.append(job)
-
-    def run(self) -> None:
-        while self.jobs:
-            self.jobs.popleft()()
-
+from tests.engine.filelog.rig import (
+    HOUR,
+    IDENTITY,
+    SEGMENT,
+    Steps,
+    X,
+    append,
+    at_once,
+    entropy,
+    fail_sync,
+    fail_write,
+    found,
+    heal,
+    opened,
+)
 
 # --- the plain case ---------------------------------------------------------------------------
 
@@ -162,18 +119,6 @@ def test_a_closed_log_leaves_no_file_open() -> None:
 
 
 # --- writes that fail -------------------------------------------------------------------------
-
-
-def fail_write(files: MemoryFiles) -> None:
-    files.writes_fail = True
-
-
-def fail_sync(files: MemoryFiles) -> None:
-    files.syncs_fail = True
-
-
-def heal(files: MemoryFiles) -> None:
-    files.writes_fail = files.syncs_fail = files.full = files.removals_fail = False
 
 
 @pytest.mark.parametrize("fault", [fail_write, fail_sync])
@@ -446,290 +391,6 @@ def test_a_segment_size_may_change_between_runs() -> None:
     large = b"y" * (log.batch_bytes_max - 4)
     assert append(log, large) == 2
     assert found(opened(files.after_power_cut())) == [b"a", large]
-
-
-# --- trimming ---------------------------------------------------------------------------------
-
-
-def test_trimming_removes_whole_segments_and_keeps_the_rest() -> None:
-    files = MemoryFiles()
-    log = opened(files)
-    for _ in range(6):
-        append(log, X)
-    assert files.names() == [name_of(n) for n in (1, 2, 3, 4)]
-    log.trim(3, 0)
-    assert files.names() == [name_of(n) for n in (2, 3, 4)]
-    assert found(log, 3) == [X, X, X]
-    with pytest.raises(Damaged, match="offsets from 1 to 2 are missing"):
-        log.replay(0)
-
-
-def test_a_log_that_is_trimmed_to_nothing_keeps_counting() -> None:
-    files = MemoryFiles()
-    log = opened(files)
-    for _ in range(6):
-        append(log, X)
-    log.trim(6, 0)
-    files = files.after_power_cut()
-    log = opened(files, after=6)
-    assert (log.last, found(log, 6)) == (6, [])
-    assert append(log, b"a") == 7
-    assert found(opened(files.after_power_cut(), after=6), 6) == [b"a"]
-
-
-def test_on_a_log_at_rest_trimmed_bytes_are_gone_once_they_are_old() -> None:
-    files = MemoryFiles()
-    log = opened(files)
-    append(log, b"secret", at=HOUR)
-    log.trim(1, now=HOUR + 1)
-    assert any(b"secret" in data for data in files.durable.values())
-    log.trim(1, now=2 * HOUR)
-    assert not any(b"secret" in data for data in files.durable.values())
-    names = files.names()
-    log.trim(1, now=9 * HOUR)
-    assert files.names() == names, "an empty segment does not age"
-    again = opened(files.after_power_cut(), after=1)
-    assert (again.last, append(again, b"b")) == (1, 2)
-
-
-def test_on_a_busy_log_an_old_segment_is_left_behind() -> None:
-    files = MemoryFiles()
-    log = opened(files)
-    append(log, b"secret", at=1)
-    append(log, b"b", at=HOUR)
-    append(log, b"c", at=HOUR + 1)
-    log.trim(2, 0)
-    assert not any(b"secret" in data for data in files.durable.values())
-    assert found(log, 2) == [b"c"]
-
-
-def test_bytes_of_failed_appends_are_gone_with_the_rest() -> None:
-    files = MemoryFiles()
-    log = opened(files)
-    append(log, b"a")
-    log.trim(1, now=HOUR + 1)
-    files.syncs_fail = True
-    append(log, b"secret", at=HOUR + 1)
-    heal(files)
-    assert any(b"secret" in data for data in files.seen.values())
-    log.trim(1, now=2 * HOUR + 1)
-    assert not any(b"secret" in data for data in files.seen.values())
-    assert append(log, b"b") == 2
-
-
-def test_the_rest_of_a_torn_batch_is_gone_with_the_next_trim() -> None:
-    files = MemoryFiles()
-    log = opened(files)
-    fail_sync(files)
-    append(log, b"secret" * 200)
-    files = files.after_power_cut(lambda _, sector: sector == 1)
-    log = opened(files)
-    assert any(b"secret" in data for data in files.seen.values())
-    log.trim(0, now=2 * HOUR)
-    assert not any(b"secret" in data for data in files.seen.values())
-    assert append(log, b"a") == 1
-
-
-def test_a_trimmed_segment_of_some_size_makes_room_at_once() -> None:
-    files = MemoryFiles()
-    log = opened(files)
-    append(log, X)
-    log.trim(1, 0)
-    assert files.names() == [name_of(2), name_of(3)]
-
-
-def test_an_append_during_the_change_to_an_empty_segment_waits_for_it() -> None:
-    files, steps, answers = MemoryFiles(), Steps(), list[int | None]()
-    log = opened(files, execute=steps)
-    steps.run()
-    log.append(1, [X], answers.append)
-    steps.run()
-    log.trim(1, 0)
-    log.append(1, [b"a"], answers.append)
-    steps.run()
-    assert answers == [1, 2]
-    assert found(opened(files.after_power_cut(), after=1), 1) == [b"a"]
-
-
-def test_a_removal_that_failed_is_tried_again() -> None:
-    files = MemoryFiles()
-    log = opened(files)
-    for _ in range(6):
-        append(log, X)
-    files.removals_fail = True
-    log.trim(4, 0)
-    heal(files)
-    log.trim(4, 0)
-    assert files.names() == [name_of(n) for n in (3, 4)]
-
-
-def test_removed_segments_that_come_back_do_no_harm() -> None:
-    files = MemoryFiles()
-    log = opened(files)
-    for _ in range(8):
-        append(log, X)
-    first = files.durable[name_of(1)]
-    log.trim(5, 0)
-    back = MemoryFiles({**files.durable, name_of(1): first})
-    assert name_of(2) not in back.names()
-    log = opened(back, after=5)
-    assert found(log, 5)[-3:] == [X, X, X]
-    assert name_of(1) not in back.names()
-
-
-# --- damage -----------------------------------------------------------------------------------
-
-
-def three_segments() -> dict[str, bytes]:
-    files = MemoryFiles()
-    log = opened(files)
-    for n in range(5):
-        append(log, b"%d" % n * 1500)
-    return dict(files.durable)
-
-
-def refused(durable: dict[str, bytes], after: int = 0) -> str:
-    """Why this log is refused, by opening or replaying it. Nothing may have been changed by opening."""
-    files = MemoryFiles(durable)
-    try:
-        log = opened(files, after=after)
-    except Damaged as error:
-        assert files.changes == 0
-        assert files.open_files == []
-        return str(error)
-    with pytest.raises(Damaged) as caught:
-        found(log, after)
-    return str(caught.value)
-
-
-def test_a_missing_segment_is_noticed_wherever_it_was() -> None:
-    whole = three_segments()
-    assert sorted(whole) == [name_of(n) for n in (1, 2, 3, 4)]
-    for n in (1, 2, 3):
-        message = refused({name: data for name, data in whole.items() if name != name_of(n)})
-        assert name_of(n) in message if n > 1 else "offsets from 1 to 2 are missing" in message
-    assert "the log ends at offset 0" in refused({}, after=5)
-    assert "the log ends at offset 2" in refused({name_of(1): whole[name_of(1)]}, after=3)
-    assert "log-00000003.seg is missing" in refused({name_of(4): whole[name_of(4)]})
-
-
-def test_a_truncated_segment_is_refused() -> None:
-    whole = three_segments()
-    for n, size in itertools.product((1, 2, 3), (0, 100, SECTOR, SEGMENT - 1)):
-        assert name_of(n) in refused({**whole, name_of(n): whole[name_of(n)][:size]})
-
-
-def test_a_segment_of_another_folder_is_refused() -> None:
-    files = MemoryFiles()
-    append(opened(files, identity=b"another!"), b"theirs")
-    for n in (1, 2):
-        mine = three_segments()
-        assert "foreign" in refused({**mine, name_of(n): files.durable[name_of(n)]})
-    with pytest.raises(Damaged, match="foreign"):
-        opened(files)
-
-
-def test_a_newer_log_is_refused_and_left_alone() -> None:
-    whole = three_segments()
-    data = bytearray(whole[name_of(3)])
-    data[11] = 2
-    data[SECTOR - 5 : SECTOR - 1] = struct.pack(">I", zlib.crc32(data[: SECTOR - 5]))
-    files = MemoryFiles({**whole, name_of(3): bytes(data)})
-    with pytest.raises(TooNew, match=r"log-00000003\.seg has format 2"):
-        opened(files)
-    assert files.changes == 0
-
-
-def test_a_refusal_names_the_file_the_byte_and_the_offsets() -> None:
-    whole = three_segments()
-    data = bytearray(whole[name_of(2)])
-    data[700] ^= 1
-    assert refused({**whole, name_of(2): bytes(data)}) == (
-        "log-00000001.seg is damaged at byte 3712: offsets from 3 to 4 are unreadable"
-    )
-
-
-def test_a_lost_sector_in_the_middle_is_damage_and_not_an_end() -> None:
-    files = MemoryFiles()
-    log = opened(files)
-    for n in range(4):
-        append(log, b"%d" % n * 600)
-    data = files.durable[name_of(1)]
-    for sector in range(1, 5):
-        hole = data[: sector * SECTOR] + bytes(SECTOR) + data[(sector + 1) * SECTOR :]
-        assert "log-00000001.seg is damaged at byte" in refused({**files.durable, name_of(1): hole})
-
-
-def test_a_segment_without_its_header_is_refused() -> None:
-    whole = three_segments()
-    for n in (1, 2, 3):
-        assert name_of(n) in refused({**whole, name_of(n): bytes(SECTOR) + whole[name_of(n)][SECTOR:]})
-        assert name_of(n) in refused({**whole, name_of(n): bytes(SEGMENT)})
-
-
-def test_every_flipped_bit_is_refused_or_changes_nothing() -> None:
-    files = MemoryFiles()
-    log = opened(files)
-    append(log, b"a" * 700)
-    files.syncs_fail = True
-    append(log, b"void" * 20)
-    heal(files)
-    append(log, b"b" * 30, bytes(1100))
-    append(log, b"c")
-    whole, truth = dict(files.durable), [b"a" * 700, b"b" * 30, bytes(1100), b"c"]
-    for name, good in whole.items():
-        ends = len(good.rstrip(b"\0")) + 3 * 64
-        for bit in range(ends * 8):
-            data = bytearray(good)
-            data[bit // 8] ^= 1 << bit % 8
-            files = MemoryFiles({**whole, name: bytes(data)})
-            try:
-                log = opened(files)
-                assert found(log) == truth
-            except Damaged:
-                continue
-            assert append(log, b"d") == 5
-            assert found(opened(files.after_power_cut())) == [*truth, b"d"]
-
-
-@given(st.dictionaries(st.sampled_from([name_of(n) for n in (1, 2, 3)]), st.binary(max_size=2000)))
-def test_a_folder_of_noise_is_refused_or_empty(noise: dict[str, bytes]) -> None:
-    try:
-        assert found(opened(MemoryFiles(noise))) == []
-        assert not any(any(data[SECTOR - 1 :]) for data in noise.values())
-    except Damaged:
-        pass
-
-
-@pytest.mark.parametrize("batch", [[b"t" * 1400], [b"t" * 300, bytes(1000)]])
-def test_any_torn_end_is_left_out_and_written_around(batch: list[bytes]) -> None:
-    files = MemoryFiles()
-    log = opened(files)
-    append(log, b"a" * 100)
-    files.syncs_fail = True
-    append(log, *batch)
-    dirty = files.unsettled()
-    for count in range(len(dirty) + 1):
-        for reached in itertools.combinations(dirty, count):
-            cut = files.after_power_cut(lambda name, sector, reached=reached: (name, sector) in reached)
-            expected = [b"a" * 100, *batch] if count == len(dirty) else [b"a" * 100]
-            log = opened(cut)
-            assert found(log) == expected
-            append(log, b"b" * 900)
-            assert found(opened(cut.after_power_cut(nothing))) == [*expected, b"b" * 900]
-
-
-def test_a_crash_while_recovering_is_harmless() -> None:
-    files = MemoryFiles()
-    log = opened(files)
-    append(log, b"a")
-    files.syncs_fail = True
-    append(log, b"t" * 1400)
-    cut = files.after_power_cut(lambda _, sector: sector != 2)
-    for _ in range(3):
-        opened(cut, execute=Steps())
-        cut = cut.after_power_cut(nothing)
-    assert found(opened(cut)) == [b"a"]
 
 
 # --- a real disk, a real thread ---------------------------------------------------------------
