@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from nightmail.engine.cluster.store import WideStore
 from nightmail.engine.cluster.wide import Outcome, WideRows
-from nightmail.engine.ports import Checkpoint, EntryRange, Failed, Found, Need, Overtaken, RowKey, Saving
+from nightmail.engine.ports import Checkpoint, EntryRange, Failed, Found, Need, Overtaken, RowKey, saving
 from nightmail.model.rows import Kept
 
 from .widestore import FAR, Faults, SimWideStore
@@ -119,7 +119,7 @@ class History:
         return Checkpoint(
             upto=upto,
             at=upto,
-            rows=[Saving(key, version, value) for key, (version, value) in new.rows.items() if version > base],
+            rows=[saving(key, version, value) for key, (version, value) in new.rows.items() if version > base],
             entries=[(q, seq, entry(q, seq)) for q, (then, now) in pairs for seq in now.waiting() if seq > then.head],
             cleared=[(q, now.acked) for q, (then, now) in pairs if now.acked > then.acked],
             dropped=[(q, seq) for q, (then, now) in pairs for seq in sorted(now.dropped - then.dropped)],

@@ -39,7 +39,7 @@ from nightmail.engine.ports import (
     Overtaken,
     RowKey,
     Rows,
-    Saving,
+    saving,
 )
 from nightmail.engine.sqlite import SqliteRows, SqliteSettings
 from nightmail.model.rows import Kept
@@ -259,7 +259,7 @@ class Case:
             upto,
             self._now,
             rows=[
-                Saving(key, upto, chance.choice((None, chance.randbytes(chance.choice((0, 200, 3_000))))))
+                saving(key, upto, chance.choice((None, chance.randbytes(chance.choice((0, 200, 3_000))))))
                 for key in chance.sample(KEYS, chance.randrange(5))
             ],
             entries=[(queue, seq, body) for (queue, seq), body in entries.items()],

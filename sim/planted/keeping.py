@@ -29,12 +29,12 @@ def _checkpoint(spoil: Callable[[Checkpoint], Checkpoint]) -> Plant:
 
 
 def _without_kind(kind: Kept) -> Plant:
-    return _checkpoint(lambda taken: replace(taken, rows=[row for row in taken.rows if row.key.kind != kind]))
+    return _checkpoint(lambda taken: replace(taken, rows=[row for row in taken.rows if row[0] != kind]))
 
 
 def _without_one(taken: Checkpoint) -> Checkpoint:
     """One row is passed over, if there are several of its kind."""
-    boxes = [row for row in taken.rows if row.key.kind == Kept.MAILBOX]
+    boxes = [row for row in taken.rows if row[0] == Kept.MAILBOX]
     return replace(taken, rows=[row for row in taken.rows if len(boxes) < 2 or row is not boxes[-1]])
 
 

@@ -52,7 +52,7 @@ def _not_saved() -> AbstractContextManager[None]:
 
     def taken(*given: Any) -> Any:
         checkpoint = right(*given)
-        return replace(checkpoint, rows=[row for row in checkpoint.rows if row.key.kind != Kept.KEYS])
+        return replace(checkpoint, rows=[row for row in checkpoint.rows if row[0] != Kept.KEYS])
 
     return swap(right, taken)
 

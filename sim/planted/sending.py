@@ -10,13 +10,14 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from nightmail.core import send
+from nightmail.core import ring, send
 from nightmail.core.state import State
 from nightmail.core.step import Step
+from nightmail.model.answers import Said
 from nightmail.model.effects import Answer
 from nightmail.model.records import Copied, Receipted, Sent, Voided
 from nightmail.model.refusals import IdReused, MailboxFull
-from nightmail.model.rows import Kept
+from nightmail.model.rows import Kept, Numbers
 from nightmail.model.words import Lane, Reason
 
 from .tools import Bug, all_of, edit, in_needs, in_step, swap, untold, without
@@ -24,12 +25,13 @@ from .tools import Bug, all_of, edit, in_needs, in_step, swap, untold, without
 
 def _same_answer_for_any_tag() -> object:
     """A retry is known by its number and id alone."""
-    right = send._answer_again
+    right = ring.answer_again
 
-    def wrong(numbers: object, sent: Sent | Voided) -> object:
-        said = right(numbers, sent)  # pyright: ignore[reportArgumentType]
-        first = numbers.ring.get(sent.n)  # pyright: ignore[reportAttributeAccessIssue]
-        return first if isinstance(said, IdReused) and first.id == sent.id else said
+    def wrong(numbers: Numbers, sent: Sent | Voided) -> Said:
+        said = right(numbers, sent)
+        if isinstance(sent, Sent) and isinstance(said, IdReused):
+            return right(numbers, Voided(sent.to, sent.lane, sent.n, sent.floor, sent.id))
+        return said
 
     return swap(right, wrong)
 
@@ -40,11 +42,7 @@ def _half_the_ring(step: Step) -> Step:
     def wrong(state: State, by: int, via: int, sent: Sent) -> None:
         step(state, by, via, sent)
         if (stream := state.streams[by, sent.to]) is not None:
-            numbers = stream.lanes[sent.lane]
-            keep = numbers.last - state.shard.limits.ring_acks // 2 + 1
-            for n in [n for n in numbers.ring if n < keep]:
-                del numbers.ring[n]
-                numbers.low = n + 1
+            ring.forget(stream.lanes[sent.lane], 0, state.shard.limits.ring_acks // 2)
 
     return wrong
 

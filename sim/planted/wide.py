@@ -27,7 +27,7 @@ def _owe_the_newest() -> Any:
     right: Callable[[WideRows, Checkpoint], None] = vars(WideRows)["_owe"]
 
     def owe(rows: WideRows, checkpoint: Checkpoint) -> None:
-        newer = [row._replace(version=row.version + 1) for row in checkpoint.rows]
+        newer = [(kind, a, b, version + 1, value) for kind, a, b, version, value in checkpoint.rows]
         right(rows, replace(checkpoint, rows=newer))
 
     return method(WideRows, "_owe", owe)

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nightmail.engine.memory import MemoryRows
-from nightmail.engine.ports import Checkpoint, EntryRange, Failed, Found, Overtaken, RowKey, Rows, Saving
+from nightmail.engine.ports import Checkpoint, EntryRange, Failed, Found, Overtaken, RowKey, Rows, saving
 from nightmail.engine.sqlite import SqliteRows, SqliteSettings
 from nightmail.engine.writer import Writer
 from nightmail.model.rows import Kept
@@ -79,7 +79,7 @@ def test_what_is_saved_is_found_in_the_order_it_is_asked_for(rows: Rows) -> None
     saved = Checkpoint(
         7,
         1,
-        rows=[Saving(SHARD, 7, b"shard"), Saving(MAILBOX, 3, b"")],
+        rows=[saving(SHARD, 7, b"shard"), saving(MAILBOX, 3, b"")],
         entries=[(QUEUE, 2, b"two"), (QUEUE, 1, b"one"), (QUEUE - 1, 1, b"other")],
     )
     assert save(rows, saved) is None
@@ -94,10 +94,10 @@ def test_what_is_saved_is_found_in_the_order_it_is_asked_for(rows: Rows) -> None
 
 
 def test_a_row_is_replaced_and_removed(rows: Rows) -> None:
-    save(rows, Checkpoint(1, 1, rows=[Saving(SHARD, 1, b"old"), Saving(MAILBOX, 1, b"box")]))
-    save(rows, Checkpoint(2, 1, rows=[Saving(SHARD, 2, b"new"), Saving(MAILBOX, 2, None)]))
+    save(rows, Checkpoint(1, 1, rows=[saving(SHARD, 1, b"old"), saving(MAILBOX, 1, b"box")]))
+    save(rows, Checkpoint(2, 1, rows=[saving(SHARD, 2, b"new"), saving(MAILBOX, 2, None)]))
     assert load(rows, SHARD, MAILBOX) == [b"new", None]
-    save(rows, Checkpoint(3, 1, rows=[Saving(MAILBOX, 3, b"again")]))
+    save(rows, Checkpoint(3, 1, rows=[saving(MAILBOX, 3, b"again")]))
     assert load(rows, SHARD, MAILBOX) == [b"new", b"again"]
 
 
@@ -113,7 +113,7 @@ def test_cleared_and_dropped_entries_are_gone_and_their_neighbours_are_not(rows:
 
 def test_the_same_checkpoint_may_be_saved_again(rows: Rows) -> None:
     again = Checkpoint(
-        4, 1, rows=[Saving(SHARD, 4, b"x")], entries=[(3, 1, b"e")], cleared=[(2, 9)], notes=b"n", noted=frozenset((1,))
+        4, 1, rows=[saving(SHARD, 4, b"x")], entries=[(3, 1, b"e")], cleared=[(2, 9)], notes=b"n", noted=frozenset((1,))
     )
     assert [save(rows, again), save(rows, again)] == [None, None]
     assert load(rows, SHARD, EntryRange(3, 0, 9)) == [b"x", [(1, b"e")]]
@@ -121,8 +121,8 @@ def test_the_same_checkpoint_may_be_saved_again(rows: Rows) -> None:
 
 
 def test_an_older_checkpoint_is_refused(rows: Rows) -> None:
-    save(rows, Checkpoint(4, 1, rows=[Saving(SHARD, 4, b"new")]))
-    assert save(rows, Checkpoint(3, 1, rows=[Saving(SHARD, 3, b"old")])) == Overtaken(4)
+    save(rows, Checkpoint(4, 1, rows=[saving(SHARD, 4, b"new")]))
+    assert save(rows, Checkpoint(3, 1, rows=[saving(SHARD, 3, b"old")])) == Overtaken(4)
     assert (rows.pointer, load(rows, SHARD)) == (4, [b"new"])
 
 
@@ -152,7 +152,7 @@ def test_a_checkpoint_is_not_seen_before_its_done(tmp_path: Path) -> None:
     saver = Writer(loop.put)
     rows = SqliteRows(tmp_path, post=loop.put, execute=saver, entropy=bytes)
     outcomes: list[object] = []
-    rows.save(Checkpoint(1, 1, rows=[Saving(SHARD, 1, b"one")]), outcomes.append)
+    rows.save(Checkpoint(1, 1, rows=[saving(SHARD, 1, b"one")]), outcomes.append)
     turn = loop.get(timeout=60)
     assert (load(rows, SHARD), rows.pointer, outcomes) == ([None], 0, [])
     turn()
@@ -169,7 +169,7 @@ checkpoints = st.builds(
     lambda rows, entries, cleared, dropped, notes, noted: Checkpoint(
         upto=0,
         at=0,
-        rows=[Saving(key, 1, value) for key, value in rows.items()],
+        rows=[saving(key, 1, value) for key, value in rows.items()],
         entries=[(queue, seq, body) for (queue, seq), body in entries.items()],
         cleared=list(cleared.items()),
         dropped=list(dropped),

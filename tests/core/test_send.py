@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from nightmail.core.send import answer_from_memory
-from nightmail.model.answers import Accepted, Done, Settled
+from nightmail.model.answers import Accepted, Done
 from nightmail.model.effects import Grew
 from nightmail.model.ids import account_id, device_id
 from nightmail.model.notes import Placed
@@ -16,7 +16,7 @@ from nightmail.model.refusals import (
     StaleDevices,
     UnknownRecipient,
 )
-from nightmail.model.rows import Change, Entry, Numbers, Stream
+from nightmail.model.rows import Change, Entry
 from nightmail.model.words import Kind, Lane, Reason, State
 from tests.core.world import START, Person, World, name_of, sealed, stamp, tag
 
@@ -198,56 +198,6 @@ def test_a_void_to_an_account_that_never_was_is_refused(world: World) -> None:
     alice = world.join("alice")
     nobody = Person("nobody", account_id("nobody"))
     assert world.do(alice[1], voided(alice[1], nobody, 1)) == UnknownRecipient(nobody.account)
-
-
-# --- the ring of answers ----------------------------------------------------------------------
-
-
-def test_the_last_256_answers_are_kept_and_older_numbers_are_settled(world: World) -> None:
-    alice, bob = world.join("alice"), world.join("bob")
-    answers = [world.send(alice[1], bob, n) for n in range(1, 301)]
-    stream = world.stream(alice[1], bob)
-    assert stream is not None
-    assert list(stream.lanes[NORMAL].ring.items()) == list(enumerate(answers, 1))[44:]
-    assert (stream.lanes[NORMAL].low, stream.lanes[NORMAL].last) == (45, 300)
-    assert world.send(alice[1], bob, 44) == Settled(name_of(alice[1], 44))
-    assert world.send(alice[1], bob, 45) == answers[44]
-
-
-def test_what_the_sender_no_longer_waits_for_is_forgotten(world: World) -> None:
-    alice, bob = world.join("alice"), world.join("bob")
-    for n in (1, 2, 3):
-        world.send(alice[1], bob, n)
-    last = world.send(alice[1], bob, 4, floor=4)
-    assert isinstance(last, Accepted)
-    assert world.stream(alice[1], bob) == Stream(START + 3, (Numbers(4, 4, {4: last}), Numbers()))
-    assert world.send(alice[1], bob, 3) == Settled(name_of(alice[1], 3))
-
-
-def test_a_floor_from_the_future_forgets_nothing_that_was_just_said(world: World) -> None:
-    alice, bob = world.join("alice"), world.join("bob")
-    first = world.send(alice[1], bob, 1, floor=1_000_000)
-    assert world.send(alice[1], bob, 1) == first
-    second = world.send(alice[1], bob, 2, floor=0)
-    assert world.send(alice[1], bob, 2) == second
-
-
-def test_a_void_moves_the_floor_too(world: World) -> None:
-    alice, bob = world.join("alice"), world.join("bob")
-    world.send(alice[1], bob, 1)
-    world.do(alice[1], voided(alice[1], bob, 2, floor=2))
-    assert world.send(alice[1], bob, 1) == Settled(name_of(alice[1], 1))
-
-
-def test_a_floor_never_moves_back(world: World) -> None:
-    alice, bob = world.join("alice"), world.join("bob")
-    world.send(alice[1], bob, 1)
-    world.send(alice[1], bob, 2, floor=2)
-    world.do(alice[1], voided(alice[1], bob, 3, floor=1))
-    world.send(alice[1], bob, 4, floor=1)
-    stream = world.stream(alice[1], bob)
-    assert stream is not None
-    assert (stream.lanes[NORMAL].low, list(stream.lanes[NORMAL].ring)) == (2, [2, 3, 4])
 
 
 # --- whom it is sealed for --------------------------------------------------------------------

@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from nightmail.core.state import SHARD, BadRow, State, Table, encode_row, missing_row
-from nightmail.model.answers import Accepted
 from nightmail.model.effects import Forward
 from nightmail.model.ids import account_id, device_id, shard_of
 from nightmail.model.records import Acked, Receipted
@@ -41,7 +40,7 @@ KEY: ChangeKey = (1, 2, NORMAL, 3, Became.DELIVERED, 0)
 
 ROWS: list[tuple[RowKey, Row]] = [
     (RowKey(Kept.ACCOUNT, ALICE), Account("alice", blocked={7: START, 3: START})),
-    (RowKey(Kept.STREAM, PHONE, ALICE), Stream(5, (Numbers(9, 9, {9: Accepted("id", b"tag", 5, 1)}), Numbers()))),
+    (RowKey(Kept.STREAM, PHONE, ALICE), Stream(5, (Numbers(9, 9, bytearray(b"ring")), Numbers()))),
     (RowKey(Kept.MAILBOX, PHONE), Mailbox((Queue(5, 1, 3, [Gap(3, 3, Reason.EXPIRED)]), Queue()), 77)),
     (RowKey(Kept.CHANGES, PHONE), Changes(1, {KEY: Change(KEY, 1, START, Reason.NONE, [1, 4])})),
     (RowKey(Kept.DUE_HOUR, 4), DueHour([4 * 3600, 4 * 3600 + 9])),

@@ -10,7 +10,7 @@ from nightmail.core.state import State, encode_row
 from nightmail.engine.folding import Durable, Folded, Folding
 from nightmail.engine.loop import LoopLimits
 from nightmail.engine.memory import MemoryLog
-from nightmail.engine.ports import Checkpoint, Failed, Overtaken, Saving, Stored, TrimmedAway
+from nightmail.engine.ports import Checkpoint, Failed, Overtaken, Stored, TrimmedAway, saving
 from nightmail.engine.saver import SaverLimits, take_checkpoint
 from nightmail.model.answers import Accepted
 from nightmail.model.effects import Answer, Forward
@@ -199,7 +199,7 @@ def test_what_was_read_while_the_pointer_moved_is_read_again() -> None:
     rig.loop.read(wants_mailbox, lambda state: seen.append(encode_row(state.mailboxes[TABLET])))
     stale = rig.rows.rows[key]
     # Meanwhile it is changed, saved and let go.
-    rig.rows.save(Checkpoint(4, START, rows=[Saving(key, 4, b"newer")]), lambda _: None)
+    rig.rows.save(Checkpoint(4, START, rows=[saving(key, 4, b"newer")]), lambda _: None)
     rig.rows.rows[key] = stale
     rig.rows.answer_load()
     assert (seen, len(rig.rows.loads)) == ([], 1)
@@ -324,7 +324,7 @@ def test_what_the_checkpoint_has_of_a_batch_is_not_folded_again() -> None:
 
 def test_the_shard_is_as_the_checkpoint_says() -> None:
     rows = HeldRows()
-    rows.save(Checkpoint(7, 0, rows=[Saving(SHARD, 7, encode_row(Shard(now=5, dead=3)))]), lambda _: None)
+    rows.save(Checkpoint(7, 0, rows=[saving(SHARD, 7, encode_row(Shard(now=5, dead=3)))]), lambda _: None)
     recording = Recording(rows=rows)
     recording.log.append(1, [b"x"] * 7, lambda _: None)
     recording.log.trim(7, 1)

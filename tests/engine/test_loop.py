@@ -9,7 +9,7 @@ import pytest
 from nightmail.core.state import FOLD, State, encode_row
 from nightmail.core.step import FOLDS
 from nightmail.engine.loop import FORGET_MS, QUIET_MS, REPEAT_MS, TRIM_MS, TRIM_TIGHT_MS, LoopLimits
-from nightmail.engine.ports import Checkpoint, Saving
+from nightmail.engine.ports import Checkpoint, saving
 from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Accepted, Done, Joined
 from nightmail.model.effects import Answer, Changed, Grew
@@ -420,7 +420,7 @@ def test_a_restart_may_announce_what_others_might_not_have_heard() -> None:
 
 def test_a_checkpoint_of_a_newer_fold_stops_it_and_nothing_is_taken() -> None:
     rows = HeldRows()
-    rows.save(Checkpoint(0, 0, rows=[Saving(RowKey(Kept.SHARD, 0), 0, encode_row(Shard(fold=FOLD + 1)))]), print)
+    rows.save(Checkpoint(0, 0, rows=[saving(RowKey(Kept.SHARD, 0), 0, encode_row(Shard(fold=FOLD + 1)))]), print)
     rig = Rig(rows=rows)
     rig.loop.recover()
     assert rig.loop.stopped is not None

@@ -40,6 +40,7 @@ FIELDS: dict[Any, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     str: st.text(max_size=20),
     bytes: st.binary(max_size=40),
+    bytearray: st.binary(max_size=40).map(bytearray),
     **{word: st.sampled_from(word) for word in (Kind, Lane, Platform, Reason, State)},
 }
 

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from nightmail.engine.ports import Checkpoint, Failed, Overtaken, RowKey, Saving
+from nightmail.engine.ports import Checkpoint, Failed, Overtaken, RowKey, saving
 from nightmail.engine.sqlite import SqliteRows
 from nightmail.model.rows import Kept
 from sim.disk import Disk, PowerCut
@@ -44,7 +44,7 @@ def a_store(vfs: DiskVfs) -> SqliteRows:
 
 def save(rows: SqliteRows, upto: int) -> Overtaken | Failed | None:
     outcomes: list[Overtaken | Failed | None] = []
-    rows.save(Checkpoint(upto, upto, rows=[Saving(SHARD, upto, b"%d" % upto)]), outcomes.append)
+    rows.save(Checkpoint(upto, upto, rows=[saving(SHARD, upto, b"%d" % upto)]), outcomes.append)
     (outcome,) = outcomes
     return outcome
 

@@ -9,16 +9,14 @@ stream never expires: it is the whole memory that a retry needs.
 
 from __future__ import annotations
 
-from nightmail.model.answers import Accepted, Said, Settled
+from nightmail.model.answers import Accepted, Said
 from nightmail.model.effects import Answer
 from nightmail.model.ids import DEVICE_BITS, account_of
 from nightmail.model.notes import Placed
 from nightmail.model.records import Copied, Envelope, Receipted, Sent, Voided
 from nightmail.model.refusals import (
     AnyRefusal,
-    IdReused,
     MailboxFull,
-    NumberVoided,
     OutOfOrder,
     StaleDevices,
     UnknownRecipient,
@@ -26,16 +24,13 @@ from nightmail.model.refusals import (
 from nightmail.model.rows import Account, Entry, Kept, Need, Numbers, RowKey, Stream
 from nightmail.model.words import Reason, State
 
-from . import mailbox
+from . import mailbox, ring
 from .mailbox import file
 from .receipts import note
 from .state import State as Shard
 from .state import missing_row
 
 FAILED = State.FAILED
-
-VOID = b""
-"""The content tag of a number that was given up."""
 
 
 # --- a message --------------------------------------------------------------------------------
@@ -75,11 +70,11 @@ def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
         at = min(sent.seen + 1, at + limits.ahead_ms)
     stream.at = at = at if at > last else last + 1
     id_, tag, kind, of, life_ms = sent.id, sent.tag, sent.kind, sent.of, sent.life_ms
-    numbers.last = n
-    numbers.ring[n] = accepted = Accepted(id_, tag, at, sent.list_version)
+    accepted = Accepted(id_, tag, at, sent.list_version)
+    ring.keep(numbers, accepted)
     low = numbers.low
     if low < sent.floor or low <= n - limits.ring_acks:
-        _forget(numbers, sent.floor, limits.ring_acks)
+        ring.forget(numbers, sent.floor, limits.ring_acks)
     if n == 1:
         state.streams.rows[key] = stream  # It may be new.
     state.streams.changed[key] = state.offset
@@ -110,25 +105,12 @@ def answer_from_memory(state: Shard, by: int, sent: Sent) -> Said | None:
     stream = state.streams.rows.get((by, sent.to))
     if stream is None or sent.n > stream.lanes[sent.lane].last:
         return None
-    return _answer_again(stream.lanes[sent.lane], sent)
+    return ring.answer_again(stream.lanes[sent.lane], sent)
 
 
 def _out_of_turn(numbers: Numbers, sent: Sent | Voided) -> Said:
     """The first answer may have been lost: repeat it word for word. What is ahead of its turn is not taken."""
-    return _answer_again(numbers, sent) if sent.n <= numbers.last else OutOfOrder(numbers.last + 1)
-
-
-def _answer_again(numbers: Numbers, sent: Sent | Voided) -> Said:
-    first = numbers.ring.get(sent.n)
-    if first is None:
-        return Settled(sent.id)
-    if first.id != sent.id:
-        return IdReused(sent.id)
-    if isinstance(sent, Voided):
-        return first
-    if first.tag == VOID:
-        return NumberVoided(sent.id)
-    return first if first.tag == sent.tag else IdReused(sent.id)
+    return ring.answer_again(numbers, sent) if sent.n <= numbers.last else OutOfOrder(numbers.last + 1)
 
 
 def _check(state: Shard, account: Account | None, by: int, sent: Sent) -> AnyRefusal | None:
@@ -170,15 +152,6 @@ def _stale(account: Account, by: int, sent: Sent) -> StaleDevices:
     return StaleDevices(account.list_version, missing, extra, rekeyed)
 
 
-def _forget(numbers: Numbers, floor: int, ring_acks: int) -> None:
-    """Let go of the answers that nobody can ask for any more."""
-    low, last = numbers.low, numbers.last
-    # Whatever a sender claims, it does wait for the newest one.
-    numbers.low = kept = max(low, min(floor, last), last - ring_acks + 1)
-    for n in range(low, kept):
-        del numbers.ring[n]
-
-
 # --- a number that was given up ---------------------------------------------------------------
 
 
@@ -199,10 +172,9 @@ def step_voided(state: Shard, by: int, via: int, voided: Voided) -> None:
     elif account is None:
         said = UnknownRecipient(voided.to)
     else:
-        said = Accepted(voided.id, VOID, state.now, 0)
-        numbers.last = voided.n
-        numbers.ring[voided.n] = said
-        _forget(numbers, voided.floor, state.shard.limits.ring_acks)
+        said = Accepted(voided.id, ring.VOID, state.now, 0)
+        ring.keep(numbers, said)
+        ring.forget(numbers, voided.floor, state.shard.limits.ring_acks)
         state.streams.put((by, voided.to), stream, state.offset)
     state.effects.append(Answer(via, said))
 

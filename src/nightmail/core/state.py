@@ -54,8 +54,8 @@ NOTHING: tuple[Need, ...] = ()
 
 SHARD = RowKey(Kept.SHARD, 0)
 
-KEYS_WEIGHT = 180
-"""A row of keys counts as so many others: it may have 180 KiB, where most have less than one."""
+KEYS_WEIGHT = 360
+"""A row of keys counts as so many others: it may have 180 KiB, where most have less than half of one."""
 
 decode_shard = msgspec.msgpack.Decoder(Shard).decode
 decode_entry = msgspec.msgpack.Decoder(Entry).decode
@@ -79,7 +79,7 @@ class Table(MutableMapping[K, R | None]):
         self.rows: dict[K, R | None] = {}
         """The table itself, as a plain dict: the steps of every message look here, which is twice as fast."""
         self.changed: dict[K, int] = {}
-        """Key → offset of the last record that changed the row."""
+        """Key → offset of the last record that changed the row. Only grows, until all is forgotten at once."""
 
     def put(self, key: K, row: R | None, offset: int) -> None:
         """A row that is new, or changed, or no more."""
@@ -205,9 +205,9 @@ class State:
                 assert entry is not None
                 entries[seq] = entry
 
-    def devices_noted(self) -> frozenset[int]:
-        """Every device that the notes since `forget_changes` speak of."""
-        return frozenset(self.mailboxes.changed).union((by for by, _ in self.streams.changed), self.noted)
+    def devices_noted(self) -> list[int]:
+        """Every device that the notes since `forget_changes` speak of; some of them more than once."""
+        return [*self.mailboxes.changed, *[by for by, _ in self.streams.changed], *self.noted]
 
     def changed_rows(self) -> Iterator[tuple[RowKey, int, Row | None]]:
         """Every row that changed since `forget_changes`, with its version."""

@@ -11,22 +11,25 @@ and a line is 90 bytes encoded instead of 600 as objects, which Python's collect
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
+from itertools import islice, repeat, zip_longest
 from typing import Any, NamedTuple
 
 import msgspec
 
 from nightmail.core.state import SHARD, State, Table, encode_row
 from nightmail.model.notes import Note
-from nightmail.model.rows import Kept, RowKey
+from nightmail.model.rows import Kept
 
-from .ports import Saving
+from .ports import Saving, saving
 
-REST_MS = 200
+REST_MS = 100
 """A row that has not changed for this long is encoded: most talks have paused by then."""
 LINES = 256
 """Fewer lines than this wait for more."""
+
+VERSION = 3
+"""Where a row's version is in `Saving`."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _HEADER_BYTES = 5
@@ -41,35 +44,65 @@ class _Mark(NamedTuple):
     """How many rows of each table had changed."""
 
 
+class _Early:
+    """The rows of one table that were encoded early, as of the version that each carries."""
+
+    __slots__ = ("_kind", "_ready", "_restless", "_table")
+
+    def __init__(self, kind: Kept, table: Table[Any, Any]) -> None:
+        self._kind, self._table = kind, table
+        self._ready: list[Saving | None] = []
+        """In the order in which the rows changed first. None: not encoded yet."""
+        self._restless: list[tuple[int, Any]] = []
+        """Where those are, and their numbers: they are looked at again."""
+
+    def encode(self, count: int, upto: int) -> None:
+        """Of the first `count` rows, those that have not changed since offset `upto`."""
+        rows, changed, ready = self._table.rows, self._table.changed, self._ready
+        new = islice(changed, len(ready), count)
+        looked, self._restless = [*self._restless, *enumerate(new, len(ready))], []
+        ready += repeat(None, count - len(ready))
+        for place, number in looked:
+            version = changed[number]
+            if version <= upto:
+                ready[place] = _save(self._kind, number, version, rows[number])
+            else:
+                self._restless.append((place, number))
+
+    def take(self) -> list[Saving]:
+        """All rows that changed, as they are now."""
+        kind, rows = self._kind, self._table.rows
+        return [
+            early if early and early[VERSION] == version else _save(kind, number, version, rows[number])
+            for (number, version), early in zip_longest(self._table.changed.items(), self._ready)
+        ]
+
+
 class Ahead:
     def __init__(self) -> None:
-        self._rows: list[dict[Any, Saving]] = []
-        """Of each table, by their keys in it, as of the version they carry."""
+        self._tables: list[_Early] = []
         self.lines = 0
         """How many lines were taken from the state."""
         self._pieces: list[bytes] = []
-        self._looked: list[int] = []
         self._mark: _Mark | None = None
 
     def look(self, state: State, now: int) -> None:
         """To be called a few times a second, between two records."""
         if len(state.notes) >= LINES:
             self._take_lines(state)
-        if self._mark is None:
-            self._mark = self._where(state, now)
-        elif now - self._mark.at >= REST_MS:
-            self._encode_rows(state, self._mark)
-            self._mark = self._where(state, now)
+        mark = self._mark
+        if mark is not None and now - mark.at < REST_MS:
+            return
+        if mark is not None:
+            for table, count in zip(self._of(state), mark.changed, strict=True):
+                table.encode(count, mark.offset)
+        self._mark = _Mark(now, state.offset, [len(table.changed) for table in state.tables()])
 
     def take_rows(self, state: State) -> list[Saving]:
         """All rows that changed since the last checkpoint, as they are now."""
-        taken = [_encoded(SHARD, state.offset, state.shard)]
-        for kind, table, rows in self._tables(state):
-            ready = rows.get
-            taken += [
-                row if (row := ready(number)) and row.version == version else _save(kind, table, number, version)
-                for number, version in table.changed.items()
-            ]
+        taken: list[Saving] = [saving(SHARD, state.offset, encode_row(state.shard))]
+        for table in self._of(state):
+            taken += table.take()
         return taken
 
     def take_notes(self, state: State) -> bytes:
@@ -87,7 +120,7 @@ class Ahead:
 
     def clear(self) -> None:
         """A checkpoint was taken, or the state is another."""
-        self._rows, self._pieces, self._looked = [], [], []
+        self._tables, self._pieces = [], []
         self.lines, self._mark = 0, None
 
     def _take_lines(self, state: State) -> None:
@@ -95,32 +128,16 @@ class Ahead:
         self._pieces.append(_elements(state.notes))
         state.notes.clear()
 
-    def _where(self, state: State, now: int) -> _Mark:
-        return _Mark(now, state.offset, [len(table.changed) for table in state.tables()])
-
-    def _encode_rows(self, state: State, mark: _Mark) -> None:
-        """Those that had changed by the mark and have not changed since."""
-        looked = self._looked or [0] * len(mark.changed)
-        for (kind, table, rows), low, high in zip(self._tables(state), looked, mark.changed, strict=True):
-            for number, version in islice(table.changed.items(), low, high):
-                if version <= mark.offset:
-                    rows[number] = _save(kind, table, number, version)
-        self._looked = mark.changed
-
-    def _tables(self, state: State) -> Iterator[tuple[Kept, Table[Any, Any], dict[Any, Saving]]]:
-        tables = state.tables()
-        if not self._rows:
-            self._rows = [{} for _ in tables]
-        return zip((Kept.STREAM, *state.by_number), tables, self._rows, strict=True)
+    def _of(self, state: State) -> list[_Early]:
+        if not self._tables:
+            kinds = (Kept.STREAM, *state.by_number)
+            self._tables = [_Early(kind, table) for kind, table in zip(kinds, state.tables(), strict=True)]
+        return self._tables
 
 
-def _save(kind: Kept, table: Table[Any, Any], number: Any, version: int) -> Saving:
-    key = RowKey(kind, *number) if kind is Kept.STREAM else RowKey(kind, number)
-    return _encoded(key, version, table[number])
-
-
-def _encoded(key: RowKey, version: int, row: object) -> Saving:
-    return Saving(key, version, None if row is None else encode_row(row))
+def _save(kind: Kept, number: Any, version: int, row: object) -> Saving:
+    a, b = number if kind is Kept.STREAM else (number, 0)
+    return kind, a, b, version, None if row is None else encode_row(row)
 
 
 def _elements(notes: Sequence[Note]) -> bytes:

@@ -65,7 +65,7 @@ class LoopLimits(Struct, frozen=True):
     """A small batch waits this long for company, because it costs as much as a large one. 0: never."""
     linger_records: int = 64
     """A batch of so many records is not small."""
-    unsaved_rows: int = 200_000
+    unsaved_rows: int = 400_000
     """Changed rows that may wait for a checkpoint before sends are refused: bounds memory and recovery."""
     notes_ms: int = 30 * DAY_MS
     """How long the delivery log remembers."""

@@ -77,10 +77,10 @@ class MemoryRows:
         if checkpoint.upto < self._pointer:
             done(Overtaken(self._pointer))
             return
-        for row in checkpoint.rows:
-            self.rows.pop(row.key, None)
-            if row.value is not None:
-                self.rows[row.key] = row.value
+        for kind, a, b, _, value in checkpoint.rows:
+            self.rows.pop(key := RowKey(kind, a, b), None)
+            if value is not None:
+                self.rows[key] = value
         self.entries |= {(queue, seq): body for queue, seq, body in checkpoint.entries}
         acked, dropped = dict(checkpoint.cleared), set(checkpoint.dropped)
         self.entries = {

@@ -10,14 +10,14 @@ the call returns). An implementation with threads of its own is given a `Post` t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from nightmail.model.answers import Said
 from nightmail.model.records import Record
-from nightmail.model.rows import Account, Change, Entry, EntryRange, Gap, Need, RowKey
+from nightmail.model.rows import Account, Change, Entry, EntryRange, Gap, Kept, Need, RowKey
 from nightmail.model.traces import Trace
 from nightmail.model.words import Lane
 
@@ -113,13 +113,16 @@ class Log(Protocol):
 # --- the rows ---------------------------------------------------------------------------------
 
 
-class Saving(NamedTuple):
-    """One row as of a checkpoint. `version` is the offset of the last record that changed it."""
+Saving: TypeAlias = tuple[Kept, int, int, int, bytes | None]
+"""One row as of a checkpoint: its key, its version (the offset of the last record that changed it), and its bytes.
 
-    key: RowKey
-    version: int
-    value: bytes | None
-    """None: the row is no more."""
+None instead of bytes: the row is no more. A plain tuple, because a checkpoint has thousands of them.
+"""
+
+
+def saving(key: RowKey, version: int, value: bytes | None) -> Saving:
+    kind, a, b = key
+    return kind, a, b, version, value
 
 
 class Checkpoint(Struct, frozen=True):
@@ -136,8 +139,8 @@ class Checkpoint(Struct, frozen=True):
     """(queue, seq): single entries that ended before those in front of them."""
     notes: bytes = b""
     """The delivery log's new lines, encoded, oldest first."""
-    noted: frozenset[int] = frozenset()
-    """Every device that `notes` speaks of."""
+    noted: Collection[int] = ()
+    """Every device that `notes` speaks of; some perhaps more than once."""
 
 
 class Overtaken(Struct, frozen=True):
@@ -318,4 +321,5 @@ __all__ = [
     "TooNew",
     "TrimmedAway",
     "Unwritable",
+    "saving",
 ]  # fmt: skip

@@ -21,9 +21,9 @@ from .ports import Checkpoint, Failed, Overtaken, Rows
 
 
 class SaverLimits(Struct, frozen=True):
-    checkpoint_rows: int = 20_000
+    checkpoint_rows: int = 40_000
     """Changed rows that start a checkpoint: bounds how long encoding them keeps the loop."""
-    checkpoint_notes: int = 60_000
+    checkpoint_notes: int = 120_000
     """Lines of the delivery log that do the same: bounds recovery."""
     checkpoint_ms: int = 10_000
     """The longest that a change stays unsaved when the disk keeps up. The limits above bound what is to be replayed."""

@@ -11,7 +11,6 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
-from .answers import Accepted
 from .limits import FoldLimits
 from .spans import Spans
 from .words import Kind, Lane, Platform, Reason, State
@@ -208,7 +207,8 @@ class Numbers(Struct, array_like=True, gc=False):
     last: int = 0
     low: int = 1
     """The lowest number whose answer is kept."""
-    ring: dict[int, Accepted] = field(default_factory=dict)
+    ring: bytearray = field(default_factory=bytearray)
+    """From there to the last, packed as core/ring.py says."""
 
 
 @mutable

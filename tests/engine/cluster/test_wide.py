@@ -10,7 +10,7 @@ import pytest
 from nightmail.engine.cluster.store import WideStore
 from nightmail.engine.cluster.wide import AT_ONCE, WideRows
 from nightmail.engine.memory import MemoryRows
-from nightmail.engine.ports import Checkpoint, EntryRange, Failed, Overtaken, RowKey, Saving
+from nightmail.engine.ports import Checkpoint, EntryRange, Failed, Overtaken, RowKey, saving
 from nightmail.model.rows import Kept
 from sim.owners import DEVICE, EVERYTHING, LENGTH, History
 from sim.widestore import Faults, SimWideStore
@@ -85,7 +85,7 @@ def load(rows: WideRows, *needs: RowKey | EntryRange) -> object:
 
 
 def shard_at(upto: int, **more: Any) -> Checkpoint:
-    return Checkpoint(upto, upto, rows=[Saving(SHARD, upto, b"%d" % upto)], **more)
+    return Checkpoint(upto, upto, rows=[saving(SHARD, upto, b"%d" % upto)], **more)
 
 
 # --- opening ----------------------------------------------------------------------------------
@@ -153,8 +153,8 @@ def test_an_owner_that_is_behind_learns_where_the_pointer_stands(store: Store) -
 def test_an_owner_that_is_ahead_may_save_on_an_older_checkpoint(store: Store) -> None:
     """Everything that changed since its own last checkpoint is in it, whatever the other one saved in between."""
     one, two = open_rows(store), open_rows(store)
-    save(one, Checkpoint(5, 5, rows=[Saving(BOX, 5, b"five"), Saving(OTHER, 2, b"two")]))
-    assert save(two, Checkpoint(8, 8, rows=[Saving(BOX, 7, b"seven"), Saving(OTHER, 2, b"two")])) is None
+    save(one, Checkpoint(5, 5, rows=[saving(BOX, 5, b"five"), saving(OTHER, 2, b"two")]))
+    assert save(two, Checkpoint(8, 8, rows=[saving(BOX, 7, b"seven"), saving(OTHER, 2, b"two")])) is None
     assert load(two, BOX, OTHER) == [b"seven", b"two"]
     assert load(one, BOX) == Overtaken(8)
 
@@ -174,7 +174,7 @@ def test_a_checkpoint_that_is_behind_is_not_even_written(store: Store) -> None:
 
 def test_thousands_of_rows_are_written_some_at_a_time(store: Store) -> None:
     rows = open_rows(store)
-    many = Checkpoint(1, 1, rows=[Saving(RowKey(Kept.MAILBOX, a), 1, b"x") for a in range(5_000)])
+    many = Checkpoint(1, 1, rows=[saving(RowKey(Kept.MAILBOX, a), 1, b"x") for a in range(5_000)])
     store.held = {"write_row", "write_block"}
     outcomes: list[object] = []
     rows.save(many, outcomes.append)
@@ -206,9 +206,9 @@ def test_what_nobody_can_read_any_more_is_removed(store: Store) -> None:
 
 def test_a_trim_that_failed_is_done_with_the_next_checkpoint(store: Store) -> None:
     rows = open_rows(store)
-    save(rows, Checkpoint(1, 1, rows=[Saving(BOX, 1, b"one")], entries=[(3, 1, b"e")]))
+    save(rows, Checkpoint(1, 1, rows=[saving(BOX, 1, b"one")], entries=[(3, 1, b"e")]))
     store.refused = {"trim_row", "trim_entries"}
-    assert save(rows, Checkpoint(2, 2, rows=[Saving(BOX, 2, b"two")], cleared=[(3, 1)])) is None
+    assert save(rows, Checkpoint(2, 2, rows=[saving(BOX, 2, b"two")], cleared=[(3, 1)])) is None
     assert (len(store.real.versions(0, BOX)), len(store.real.entries(0, 3))) == (2, 1)
     store.refused = set()
     save(rows, shard_at(3))
@@ -217,8 +217,8 @@ def test_a_trim_that_failed_is_done_with_the_next_checkpoint(store: Store) -> No
 
 def test_a_tombstone_stays_so_that_an_older_version_may_come_back(store: Store) -> None:
     rows = open_rows(store)
-    save(rows, Checkpoint(1, 1, rows=[Saving(BOX, 1, b"one")]))
-    save(rows, Checkpoint(2, 2, rows=[Saving(BOX, 2, None)]))
+    save(rows, Checkpoint(1, 1, rows=[saving(BOX, 1, b"one")]))
+    save(rows, Checkpoint(2, 2, rows=[saving(BOX, 2, None)]))
     assert store.real.versions(0, BOX) == [(2, None)]
     store.real.write_row(0, BOX, 1, b"one", lambda _: None)
     assert load(rows, BOX) == [None]

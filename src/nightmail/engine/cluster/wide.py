@@ -191,11 +191,11 @@ class WideRows:
 
     def _writes(self, checkpoint: Checkpoint, after: int) -> Iterator[Job]:
         # Also without notes: a chain has no missing link.
-        block = Block(checkpoint.upto, after, checkpoint.at, checkpoint.notes, checkpoint.noted)
+        block = Block(checkpoint.upto, after, checkpoint.at, checkpoint.notes, frozenset(checkpoint.noted))
         yield partial(self._store.write_block, self._shard, block)
-        for row in checkpoint.rows:
-            assert row.version <= checkpoint.upto, row.key
-            yield partial(self._store.write_row, self._shard, row.key, row.version, row.value)
+        for kind, a, b, version, value in checkpoint.rows:
+            assert version <= checkpoint.upto, (kind, a, b)
+            yield partial(self._store.write_row, self._shard, RowKey(kind, a, b), version, value)
         for queue, seq, entry in checkpoint.entries:
             yield partial(self._store.write_entry, self._shard, queue, seq, entry)
 
@@ -219,8 +219,9 @@ class WideRows:
 
     def _owe(self, checkpoint: Checkpoint) -> None:
         """R4: what may go now that the pointer stands at this checkpoint."""
-        for row in checkpoint.rows:
-            self._old[row.key] = max(row.version, self._old.get(row.key, 0))
+        for kind, a, b, version, _ in checkpoint.rows:
+            key = RowKey(kind, a, b)
+            self._old[key] = max(version, self._old.get(key, 0))
         for queue, upto in checkpoint.cleared:
             self._gone[queue, 0] = max(upto, self._gone.get((queue, 0), 0))
         for queue, seq in checkpoint.dropped:

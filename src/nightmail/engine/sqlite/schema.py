@@ -14,6 +14,8 @@ import apsw
 
 from nightmail.engine.ports import Damaged, TooNew
 
+from .packing import pack_streams
+
 Entropy: TypeAlias = Callable[[int], bytes]
 """That many unpredictable bytes (os.urandom, or a seeded stand-in)."""
 
@@ -67,7 +69,9 @@ INSERT INTO keys SELECT a, version, value FROM row WHERE kind = 8 AND b = 0;
 DELETE FROM row WHERE kind = 8 AND b = 0;
 """
 
-STEPS: tuple[str, ...] = (_FIRST, _TREES_OF_THEIR_OWN, _KEYS)
+Step: TypeAlias = str | Callable[[apsw.Connection], None]
+
+STEPS: tuple[Step, ...] = (_FIRST, _TREES_OF_THEIR_OWN, _KEYS, pack_streams)
 """Step n turns version n into n + 1. Shipped steps never change; only ever add."""
 
 
@@ -77,7 +81,7 @@ def number(db: apsw.Connection, pragma: str) -> int:
     return value
 
 
-def check(db: apsw.Connection, path: str, steps: tuple[str, ...] = STEPS) -> None:
+def check(db: apsw.Connection, path: str, steps: tuple[Step, ...] = STEPS) -> None:
     """Is it ours to open? Reads only."""
     version, application = number(db, "user_version"), number(db, "application_id")
     tables = db.execute("SELECT count(*) FROM sqlite_schema").get
@@ -87,14 +91,14 @@ def check(db: apsw.Connection, path: str, steps: tuple[str, ...] = STEPS) -> Non
         raise TooNew(f"{path} has schema {version}; this version of Nightmail knows schemas up to {len(steps)}")
 
 
-def migrate(db: apsw.Connection, entropy: Entropy, steps: tuple[str, ...] = STEPS) -> None:
+def migrate(db: apsw.Connection, entropy: Entropy, steps: tuple[Step, ...] = STEPS) -> None:
     """Run what is missing, all or nothing. A database at its birth also gets its identity."""
     version = number(db, "user_version")
     if version == len(steps):
         return
     with db:  # a savepoint, and so a transaction
         for step in steps[version:]:
-            db.execute(step)
+            db.execute(step) if isinstance(step, str) else step(db)
         if version == 0:
             db.execute("INSERT INTO meta VALUES ('log', ?)", (entropy(IDENTITY_BYTES),))
         db.execute(f"PRAGMA application_id = {APPLICATION}")

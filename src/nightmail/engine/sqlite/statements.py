@@ -88,7 +88,7 @@ def write(db: apsw.Connection, checkpoint: Checkpoint) -> None:
 
 def _write_rows(db: apsw.Connection, rows: Iterable[Saving]) -> None:
     packed: dict[str, list[bytes]] = {}
-    for (kind, a, b), version, value in rows:
+    for kind, a, b, version, value in rows:
         if kind is Kept.STREAM:
             statement, row = (
                 (DROP_STREAMS, b"%20d%20d" % (a, b))

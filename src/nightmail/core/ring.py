@@ -1,0 +1,55 @@
+"""The answers that a sender may still ask for again, packed: a stream at rest is one piece of memory.
+
+Knows:   the numbers `low` to `last` of one lane, one slot each, in order and without holes.
+Touches: a `Numbers` row.
+
+Of an id only a checksum is kept: whoever asks again says the id. Contents are told apart by their
+tags, so all that could slip through, once in four billion times, is a sender that gives one content
+two ids under one number.
+"""
+
+from __future__ import annotations
+
+import struct
+from zlib import crc32
+
+from nightmail.model.answers import Accepted, Said, Settled
+from nightmail.model.records import Sent, Voided
+from nightmail.model.refusals import IdReused, NumberVoided
+from nightmail.model.rows import Numbers
+
+VOID = b""
+"""The content tag of a number that was given up."""
+
+_SLOT = struct.Struct(">17pIQQ")
+"""Tag with its length, checksum of the id, stamp, list version."""
+SLOT_BYTES = _SLOT.size
+_pack = _SLOT.pack
+
+
+def keep(numbers: Numbers, answer: Accepted) -> None:
+    """Take the next number, and remember what it was answered."""
+    numbers.last += 1
+    numbers.ring += _pack(answer.tag, crc32(answer.id.encode()), answer.at, answer.list_version)
+
+
+def answer_again(numbers: Numbers, sent: Sent | Voided) -> Said:
+    """What a number that is taken was answered: word for word, if it is the same message."""
+    if sent.n < numbers.low:
+        return Settled(sent.id)
+    tag, checksum, at, list_version = _SLOT.unpack_from(numbers.ring, (sent.n - numbers.low) * SLOT_BYTES)
+    if checksum != crc32(sent.id.encode()):
+        return IdReused(sent.id)
+    if isinstance(sent, Sent) and tag == VOID:
+        return NumberVoided(sent.id)
+    if isinstance(sent, Sent) and tag != sent.tag:
+        return IdReused(sent.id)
+    return Accepted(sent.id, tag, at, list_version)
+
+
+def forget(numbers: Numbers, floor: int, ring_acks: int) -> None:
+    """Let go of the answers that nobody can ask for any more."""
+    # Whatever a sender claims, it does wait for the newest one.
+    low = max(numbers.low, min(floor, numbers.last), numbers.last - ring_acks + 1)
+    del numbers.ring[: (low - numbers.low) * SLOT_BYTES]
+    numbers.low = low
