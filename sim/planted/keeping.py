@@ -13,11 +13,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from nightmail.core.state import State, Table, decode_entry
-from nightmail.engine import cache, saver
+from nightmail.engine import ahead, cache, saver
 from nightmail.engine.ports import Checkpoint
 from nightmail.model.rows import Kept, RowKey
 
-from .tools import LOOP, Bug, Plant, method, swap
+from .tools import LOOP, Bug, Plant, edit_method, method, swap
 
 
 def _checkpoint(spoil: Callable[[Checkpoint], Checkpoint]) -> Plant:
@@ -86,4 +86,8 @@ BUGS = (
     Bug("an ended entry comes back from the store", _back_from_the_dead, ("node", "cluster"), LOOP, seconds=20),
     Bug("stale rows are put over changed ones", _over_newer_ones, ("cluster",), LOOP),
     Bug("a changed row is let go before it is saved", _let_go_of_changes, ("node", "cluster"), LOOP),
+    Bug("a row that was encoded early is saved although it changed since",
+        edit_method(ahead._Early, "take", "early and early[VERSION] == version", "early"), ("node", "cluster"), LOOP),
+    Bug("rows that were encoded early are mixed up",
+        edit_method(ahead._Early, "encode", "ready[place] =", "ready[place - 1] ="), ("node", "cluster"), LOOP),
 )  # fmt: skip

@@ -140,6 +140,8 @@ def _is_full(said: Copied | Receipted) -> bool:
 
 BUGS = (
     Bug("a retry with another tag gets the first answer", _same_answer_for_any_tag, ("node", "cluster")),  # pyright: ignore[reportArgumentType]
+    Bug("an answer that was let go leaves its place behind",
+        edit(ring.forget, "del numbers.ring[: (low - numbers.low) * SLOT_BYTES]", ""), ("node", "cluster")),
     Bug("the ring is too short", in_step(Sent, _half_the_ring), ("node", "cluster")),
     Bug("a stamp runs backward", in_step(Sent, _restamped), ("node", "cluster")),
     Bug("a stamp ignores what its sender had seen", in_step(Sent, _unseeing), ("cluster", "node")),
