@@ -24,13 +24,13 @@ VOID = b""
 _SLOT = struct.Struct(">17pIQQ")
 """Tag with its length, checksum of the id, stamp, list version."""
 SLOT_BYTES = _SLOT.size
-_pack = _SLOT.pack
+slot = _SLOT.pack
 
 
 def keep(numbers: Numbers, answer: Accepted) -> None:
     """Take the next number, and remember what it was answered."""
     numbers.last += 1
-    numbers.ring += _pack(answer.tag, crc32(answer.id.encode()), answer.at, answer.list_version)
+    numbers.ring += slot(answer.tag, crc32(answer.id.encode()), answer.at, answer.list_version)
 
 
 def answer_again(numbers: Numbers, sent: Sent | Voided) -> Said:

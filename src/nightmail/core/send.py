@@ -9,6 +9,8 @@ stream never expires: it is the whole memory that a retry needs.
 
 from __future__ import annotations
 
+from zlib import crc32
+
 from nightmail.model.answers import Accepted, Said
 from nightmail.model.effects import Answer
 from nightmail.model.ids import DEVICE_BITS, account_of
@@ -71,7 +73,8 @@ def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
     stream.at = at = at if at > last else last + 1
     id_, tag, kind, of, life_ms = sent.id, sent.tag, sent.kind, sent.of, sent.life_ms
     accepted = Accepted(id_, tag, at, sent.list_version)
-    ring.keep(numbers, accepted)
+    numbers.last = n
+    numbers.ring += ring.slot(tag, crc32(id_.encode()), at, sent.list_version)
     low = numbers.low
     if low < sent.floor or low <= n - limits.ring_acks:
         ring.forget(numbers, sent.floor, limits.ring_acks)
