@@ -6,8 +6,8 @@ from nightmail.model.answers import Accepted, Done
 from nightmail.model.effects import Changed
 from nightmail.model.ids import account_id, device_id
 from nightmail.model.notes import Looked
-from nightmail.model.records import Acked, Blocked, ChangesAcked, Closed, Read, ReceiptsSet, Span, Unlinked
-from nightmail.model.refusals import AckAboveHead, UnknownAccount
+from nightmail.model.records import Acked, Blocked, ChangesAcked, Closed, Read, ReceiptsSet, Record, Span, Unlinked
+from nightmail.model.refusals import AckAboveHead, UnknownAccount, UnknownDevice
 from nightmail.model.rows import Change, ChangeKey, Changes
 from nightmail.model.words import Lane, Reason, State
 from tests.core.world import START, Person, World
@@ -151,9 +151,9 @@ def test_receipts_are_handed_out_oldest_first_behind_a_cursor(world: World, alic
 def test_acknowledged_receipts_are_gone(world: World, alice: Person, bob: Person) -> None:
     write(world, alice[1], bob, 4)
     world.do(bob[1], Acked(NORMAL, 4, (1, 2, 3, 4)))
-    world.do(alice[1], ChangesAcked(3))
+    assert world.do(alice[1], ChangesAcked(3)) == Done()
     assert [change.seq for change in world.receipts(alice[1])] == [4]
-    world.do(alice[1], ChangesAcked(4))
+    assert world.do(alice[1], ChangesAcked(4)) == Done()
     assert world.changes(alice[1]) == Changes(head=4)
 
 
@@ -176,16 +176,24 @@ def test_numbers_keep_growing_after_everything_was_acknowledged(world: World, al
 
 
 @pytest.mark.parametrize("upto", [1, 0])
-def test_a_repeated_or_late_ack_of_receipts_changes_nothing(
+def test_a_repeated_or_late_ack_of_receipts_is_answered_and_changes_nothing(
     world: World, alice: Person, bob: Person, upto: int
 ) -> None:
     write(world, alice[1], bob, 2)
     world.do(bob[1], Acked(NORMAL, 2, (1, 2)))
     world.do(alice[1], ChangesAcked(1))
     before = world.changes(alice[1])
-    world.do(alice[1], ChangesAcked(upto))
+    assert world.do(alice[1], ChangesAcked(upto)) == Done()
     assert world.effects == []
     assert world.changes(alice[1]) == before
+
+
+def test_an_ack_of_receipts_that_asks_for_no_answer_gets_none(world: World, alice: Person, bob: Person) -> None:
+    write(world, alice[1], bob)
+    world.do(bob[1], Acked(NORMAL, 1))
+    acked = ChangesAcked(1)
+    assert world.fold(world.home(alice[1], acked), Record(alice[1], 0, acked)) == []
+    assert world.receipts(alice[1]) == []
 
 
 def test_an_ack_of_receipts_that_never_were_is_refused(world: World, alice: Person, bob: Person) -> None:
@@ -193,6 +201,20 @@ def test_an_ack_of_receipts_that_never_were_is_refused(world: World, alice: Pers
     world.do(bob[1], Acked(NORMAL, 1))
     assert world.do(alice[1], ChangesAcked(2)) == AckAboveHead(1)
     assert heard(world, alice[1]) == [(DELIVERED, [1, 1])]
+
+
+def test_a_device_without_receipts_may_acknowledge_none_of_them(world: World, alice: Person) -> None:
+    assert world.do(alice[1], ChangesAcked(0)) == Done()
+    assert world.do(alice[1], ChangesAcked(1)) == AckAboveHead(0)
+    assert world.changes(alice[1]) is None
+
+
+def test_a_device_that_is_no_more_cannot_acknowledge_receipts(world: World, alice: Person, bob: Person) -> None:
+    write(world, alice[1], bob)
+    world.do(bob[1], Acked(NORMAL, 1))
+    world.do(alice[1], Unlinked(alice[1]))
+    for upto in (0, 1):
+        assert world.do(alice[1], ChangesAcked(upto)) == UnknownDevice(alice[1])
 
 
 # --- reading ----------------------------------------------------------------------------------

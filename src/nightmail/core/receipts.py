@@ -17,7 +17,7 @@ from nightmail.model.effects import Answer, Changed
 from nightmail.model.ids import DEVICE_BITS, account_of
 from nightmail.model.notes import Looked
 from nightmail.model.records import ChangesAcked, Read, Receipted
-from nightmail.model.refusals import AckAboveHead, UnknownAccount
+from nightmail.model.refusals import AckAboveHead, UnknownAccount, UnknownDevice
 from nightmail.model.rows import Account, Change, ChangeKey, Changes, Entry, Kept, Need, RowKey
 from nightmail.model.spans import Spans, add_span, pairs
 from nightmail.model.words import Lane, Reason, State
@@ -26,7 +26,7 @@ from .state import NOTHING, missing_row
 from .state import State as Shard
 
 DELIVERED, READ, FAILED, NO_REASON = State.DELIVERED, State.READ, State.FAILED, Reason.NONE
-UNDECRYPTABLE = Reason.UNDECRYPTABLE
+UNDECRYPTABLE, DONE = Reason.UNDECRYPTABLE, Done()
 
 
 class Verdicts:
@@ -99,7 +99,7 @@ def step_read(state: Shard, by: int, via: int, read: Read) -> None:
             receipt = Receipted(span.by, reader, span.lane, by, READ, NO_REASON, state.now, numbers)
             state.tell(read.peer, receipt)
     if via:
-        state.effects.append(Answer(via, Done()))
+        state.effects.append(Answer(via, DONE))
 
 
 # --- receiving receipts -----------------------------------------------------------------------
@@ -189,22 +189,33 @@ def changes_after(state: Shard, device: int, after: int, limit: int) -> list[Cha
 
 
 def needs_changes_acked(state: Shard, by: int, _acked: ChangesAcked) -> Sequence[Need]:
-    return needs_changes(state, by)
+    """The receipts; if there never were any, the mailbox, which tells whether there is such a device."""
+    if state.changes.rows.get(by) is not None:
+        return NOTHING
+    missing: list[Need] = []
+    if not missing_row(state.changes, Kept.CHANGES, by, missing):
+        missing_row(state.mailboxes, Kept.MAILBOX, by, missing)
+    return missing
 
 
 def step_changes_acked(state: Shard, by: int, via: int, acked: ChangesAcked) -> None:
     """These receipts are safe on the device. One that moved on since has a higher number, and stays."""
-    changes = state.changes.rows[by]
-    if changes is None:
+    changes, upto = state.changes.rows[by], acked.upto
+    if changes is None and state.mailboxes.rows[by] is None:
+        state.effects.append(Answer(via, UnknownDevice(by)))
         return
-    upto = acked.upto
-    if upto > changes.head:
-        state.effects.append(Answer(via, AckAboveHead(changes.head)))
+    head = changes.head if changes else 0
+    if upto > head:
+        state.effects.append(Answer(via, AckAboveHead(head)))
+        return
+    if via:
+        state.effects.append(Answer(via, DONE))
+    if changes is None:
         return
     items = changes.items
     heard = list(items if upto == changes.head else takewhile(lambda key: items[key].seq <= upto, items))
     if not heard:
-        return
+        return  # A repeated or late ack says nothing new.
     for key in heard:
         del items[key]
     state.changes.changed[by] = state.offset
