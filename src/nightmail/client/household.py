@@ -2,7 +2,8 @@
 
 Knows:   the guests: devices that the person has agreed to, by a code that was carried over from their screen.
 Touches: one errand per guest, so that a crash only delays it.
-Never:   lists a device whose published keys are not those of its code, or waits for one that is gone.
+Never:   lists a device whose published keys are not those of its code, waits for one that is gone, or leaves one that
+         did not come linked at the server.
 
     1. wait for the guest's keys, and begin a session with them: they must be the code's
     2. sign the list that names it
@@ -31,6 +32,7 @@ from .hub import Hub
 from .moving import Moving
 from .outbox import Outbox
 from .reads import Reads
+from .revoking import Revoking
 from .sealed import Sealed
 
 ERRAND = "guest "
@@ -72,6 +74,8 @@ class Household:
     def __init__(self, hub: Hub, sealed: Sealed, outbox: Outbox, reads: Reads) -> None:
         self._hub, self._sealed, self._outbox, self._reads = hub, sealed, outbox, reads
         self.moving = Moving(hub, sealed.keyring, sealed.trust, outbox, sealed.fits)
+        self._revoking = Revoking(hub)
+        self._revoking.on_revoked = self._revoked
         sealed.awaits = lambda: self.moving.awaits
         sealed.pairing.on_handed = self.moving.expect
         self._due: int | None = None
@@ -82,6 +86,7 @@ class Household:
         if not self._sealed.roster.is_primary:
             raise Misused("only the primary device of an account can link another")
         Identity.decode(guest.identity)
+        self._revoking.spare(guest.device)
         self._hub.store.put_errand(_name(guest.device), _encode(replace(guest, since=self._hub.now)))
         self.step()
 
@@ -118,19 +123,22 @@ class Household:
                 pass
 
     def connected(self) -> None:
+        self._revoking.connected()
         self.step()
         self.moving.connected()
 
     def lost(self) -> None:
         self._due = None
         self.moving.lost()
+        self._revoking.lost()
 
     def deadline(self) -> int | None:
-        dues = (self._due, self.moving.deadline())
+        dues = (self._due, self.moving.deadline(), self._revoking.deadline())
         return min((due for due in dues if due is not None), default=None)
 
     def tick(self) -> None:
         self.moving.tick()
+        self._revoking.tick()
         if self._due is not None and self._hub.now >= self._due:
             self._due = None
             self.step()
@@ -150,6 +158,7 @@ class Household:
             hub.store.put_errand(name, _encode(guest))
         if hub.now - guest.since >= hub.limits.guest_ms:
             self.dismiss(guest.device, "it did not come in time")
+            self._revoking.revoke(guest.device)
             return
         identity = Identity.decode(guest.identity)
         sealed.sessions.guests[guest.device] = Peer.of(guest.address, identity)
@@ -171,6 +180,12 @@ class Household:
         sealed.sessions.guests.pop(guest.device, None)
         if guest.hand_over:
             self.moving.hand_over(guest.device)
+
+    def _revoked(self, device: int) -> None:
+        """It may be on the list already, if only the word to it was missing: then the next list does without it."""
+        listed = self._sealed.trust.of(self._hub.identity.account)
+        if listed is not None and any(address.device == device for address in listed.devices):
+            self._sealed.roster.look()
 
     def _later(self, guest: Guest) -> None:
         now = self._hub.now
