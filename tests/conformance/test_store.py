@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -328,6 +329,47 @@ def test_a_message_is_found_by_the_beginning_of_each_of_its_words_newest_first(k
     assert found(kept.store, "me café") == ["Meet me at the café"]
     assert found(kept.store, "fe") == []
     assert found(kept.store, "the", limit=1) == ["the Cafeteria is closed"]
+
+
+SENTENCES = (
+    "我明天早上坐火车去北京大学，你来吗？",
+    "新しいiPhoneを渋谷で買ったよ。スーパーの前で待ってる！",
+    "พรุ่งนี้เราไปกินข้าวที่เชียงใหม่ด้วยกันไหม",
+    "ຂ້ອຍຢູ່ວຽງຈັນ",
+    "ខ្ញុំរស់នៅភ្នំពេញ",
+    "ကျွန်တော်ရန်ကုန်မှာနေတယ်",
+)
+"""Chinese, Japanese, Thai, Lao, Khmer, Burmese."""
+
+
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_where_words_are_not_told_apart_any_part_of_a_sentence_finds_it(kept: Kept, sentence: str) -> None:
+    kept.store.put_message(said(1, "something else, 別の話, 别的事, เรื่องอื่น"))
+    kept.store.put_message(said(2, sentence))
+    for run in re.findall("[^，？。！]+", sentence):
+        for start in range(len(run)):
+            if not run[start - 1 : start + 1].isascii():  # of Latin words it must be the beginning
+                for end in range(start + 1, len(run) + 1):
+                    assert sentence in found(kept.store, run[start:end]), run[start:end]
+    kept.store.drop_message(said(2, "").id)
+    assert not any(sentence in found(kept.store, char) for char in sentence)
+
+
+def test_a_part_is_found_only_where_its_characters_stand_together_and_in_this_order(kept: Kept) -> None:
+    kept.store.put_message(said(1, "京都東京"))
+    kept.store.put_message(said(2, "東 京都"))
+    assert found(kept.store, "東京") == ["京都東京"]
+    assert found(kept.store, "京都") == ["東 京都", "京都東京"]
+    assert found(kept.store, "東京都") == found(kept.store, "都京") == []
+    assert found(kept.store, "東京 都東") == ["京都東京"]
+
+
+def test_latin_words_among_other_scripts_are_found_by_their_beginning(kept: Kept) -> None:
+    kept.store.put_message(said(1, "新しいiPhoneを買った"))
+    for typed in ("iphone", "IPHO", "新しいiph", "いiPhoneを", "iphoneを買", "い iph った"):
+        assert len(found(kept.store, typed)) == 1, typed
+    for typed in ("phone", "iphoを", "新iphone", "iphone買"):
+        assert found(kept.store, typed) == [], typed
 
 
 def test_what_is_typed_is_never_syntax(kept: Kept) -> None:

@@ -30,6 +30,8 @@ def command(
 ) -> None:  # fmt: skip
     """Find messages that have all of WORDS, or words that begin so; upper case and accents do not matter.
 
+    Of a language that is written without spaces, WORDS may be any part of a sentence.
+
     The index is part of the sealed profile, and nobody is asked: it works without a network.
     """
     path = chosen(profile)

@@ -6,9 +6,15 @@ Never:   changes a database that is not ours or that a newer Nightmail wrote.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import apsw
 
+from nightmail.model.words import Kind
+
 from .errors import ClientError, ProfileDamaged, ProfileError, ProfileTooNew
+from .words import TOKENIZER, indexed, text_in
 
 APPLICATION = 0x4E474D43
 """`application_id`: "NGMC". So that a database of somebody else, or of the server, is not taken for ours."""
@@ -64,7 +70,24 @@ CREATE TABLE orphan (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 CREATE TABLE errand (name TEXT PRIMARY KEY, state BLOB NOT NULL) STRICT, WITHOUT ROWID;
 """
 
-STEPS: tuple[str, ...] = (_FIRST, _SEARCH, _SEALED)
+_WORDS = f"""
+DROP TABLE words;
+CREATE VIRTUAL TABLE words USING fts5 (text, content = '', tokenize = '{" ".join(TOKENIZER)}', prefix = '2 3');
+"""
+
+
+def index_again(db: apsw.Connection) -> None:
+    """Scripts without spaces are indexed in pairs from here on (scripts.py)."""
+    db.execute(_WORDS)
+    db.execute("INSERT INTO words (words, rank) VALUES ('secure-delete', 1)")
+    for row, body in db.execute("SELECT row, body FROM message WHERE kind = ?", (Kind.TEXT,)):
+        if text := text_in(Kind.TEXT, body):
+            db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (row, indexed(text)))
+
+
+Step: TypeAlias = "str | Callable[[apsw.Connection], None]"
+
+STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _SEALED, index_again)
 """Step n turns version n into n + 1. Shipped steps never change; only ever add."""
 
 
@@ -72,7 +95,7 @@ CIPHER = "chacha20"
 """ChaCha20-Poly1305 for every page, in the database and in its write-ahead log: a page that was changed is no page."""
 
 
-def open_database(path: str, key: bytes, steps: tuple[str, ...] = STEPS) -> apsw.Connection:
+def open_database(path: str, key: bytes, steps: tuple[Step, ...] = STEPS) -> apsw.Connection:
     db = apsw.Connection(path)
     try:
         db.set_busy_timeout(BUSY_MS)
@@ -104,7 +127,7 @@ def _unseal(db: apsw.Connection, path: str, key: bytes) -> None:
         raise ProfileError(f"{path} cannot be sealed: this SQLite knows no {CIPHER}")
 
 
-def _check(db: apsw.Connection, path: str, steps: tuple[str, ...]) -> None:
+def _check(db: apsw.Connection, path: str, steps: tuple[Step, ...]) -> None:
     version, application = db.pragma("user_version"), db.pragma("application_id")
     if application != APPLICATION and (version or db.execute("SELECT count(*) FROM sqlite_schema").get):
         raise ProfileDamaged(f"{path} is a database, but not a profile of Nightmail's")
@@ -112,14 +135,14 @@ def _check(db: apsw.Connection, path: str, steps: tuple[str, ...]) -> None:
         raise ProfileTooNew(f"{path} has schema {version}; this version of Nightmail knows schemas up to {len(steps)}")
 
 
-def _migrate(db: apsw.Connection, steps: tuple[str, ...]) -> None:
+def _migrate(db: apsw.Connection, steps: tuple[Step, ...]) -> None:
     """Run what is missing, all or nothing."""
     version = db.pragma("user_version")
     if version == len(steps):
         return
     with db:
         for step in steps[version:]:
-            db.execute(step)
+            db.execute(step) if isinstance(step, str) else step(db)
         db.pragma("application_id", APPLICATION)
         db.pragma("user_version", len(steps))
 

@@ -35,7 +35,7 @@ from .store import (
     OwnKeys,
     Trusted,
 )
-from .words import query_of, text_of
+from .words import indexed, query_of, text_of
 
 T = TypeVar("T")
 
@@ -196,7 +196,7 @@ class SqliteStore:
             ),
         )  # fmt: skip
         if text := text_of(m):
-            self._write("INSERT INTO words (rowid, text) VALUES (last_insert_rowid(), ?)", (text,))
+            self._write("INSERT INTO words (rowid, text) VALUES (last_insert_rowid(), ?)", (indexed(text),))
 
     def drop_message(self, message_id: str) -> None:
         if (message := self.message(message_id)) is None:
@@ -204,7 +204,7 @@ class SqliteStore:
         if text := text_of(message):
             self._write(
                 "INSERT INTO words (words, rowid, text) SELECT 'delete', row, ? FROM message WHERE id = ?",
-                (text, message_id),
+                (indexed(text), message_id),
             )
         self._write("DELETE FROM message WHERE id = ?", (message_id,))
 

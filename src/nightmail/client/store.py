@@ -238,7 +238,10 @@ class Store(Protocol):
         ...
 
     def search(self, terms: Sequence[str], peer: int | None, limit: int) -> list[Message]:
-        """The newest messages in whose text each of the terms (`words.terms_of`) begins a word, newest first."""
+        """The newest messages in whose text each of the terms (`words.terms_of`) begins a word, newest first.
+
+        In scripts without spaces each of them stands anywhere.
+        """
         ...
 
     def history(self, peer: int, limit: int, before: Position | None = None) -> list[Message]:

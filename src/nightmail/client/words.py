@@ -6,18 +6,20 @@ Never:   lets what a person typed become syntax of a query.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, cast
 
 import apsw
 from msgspec import Struct
 
+from nightmail.e2ee.content import decode_content
 from nightmail.e2ee.errors import Refused
 from nightmail.model.words import Kind
 
 from .messages import Message
+from .scripts import MARKS, is_without_spaces, places, spread, spread_term
 
-TOKENIZER: tuple[str, ...] = ("unicode61", "remove_diacritics", "2")
+TOKENIZER: tuple[str, ...] = ("unicode61", "remove_diacritics", "2", "tokenchars", MARKS)
 """Runs of letters and digits, without case and accents."""
 
 
@@ -39,10 +41,19 @@ class Found(Struct, frozen=True):
 
 def text_of(message: Message) -> str | None:
     """What a person can read in a message; None: it is no text."""
+    return text_in(message.kind, message.body)
+
+
+def text_in(kind: Kind, body: bytes) -> str | None:
     try:
-        return message.content.text if message.kind is Kind.TEXT else None
+        return decode_content(body).text if kind is Kind.TEXT else None
     except Refused:
         return None
+
+
+def indexed(text: str) -> str:
+    """A text as the index has it."""
+    return spread(text)
 
 
 def take_apart(text: str) -> list[Word]:
@@ -62,19 +73,49 @@ def take_apart(text: str) -> list[Word]:
 
 
 def terms_of(typed: str) -> list[str]:
-    """What somebody looks for: every one of these must begin a word of the message."""
+    """What somebody looks for: every one of these must begin a word of the message.
+
+    Where words are not told apart, any part of them will do.
+    """
     return list(dict.fromkeys(word.word for word in take_apart(typed)))
 
 
 def spans_of(text: str, terms: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    """The words that begin with one of the terms; empty unless each term is there."""
-    words = take_apart(text)
-    if not all(any(word.word.startswith(term) for word in words) for term in terms):
-        return ()
-    wanted = tuple(terms)
-    return tuple((word.start, word.end) for word in words if word.word.startswith(wanted))
+    """What matches one of the terms; empty unless each term is there."""
+    place, words = places(text), take_apart(indexed(text))
+    words = [Word(place[word.start], place[word.end - 1] + 1, word.word) for word in words]
+    spans: list[tuple[int, int]] = []
+    for term in terms:
+        found = list(_found(text, words, [word.word for word in take_apart(spread_term(term))]))
+        if not found:
+            return ()
+        spans += found
+    return _merged(spans)
 
 
 def query_of(terms: Sequence[str]) -> str:
-    """The terms as a query: each a quoted string that begins a word. They hold letters and digits alone."""
-    return " AND ".join(f'"{term}"*' for term in terms)
+    """The terms as a query: each a quoted row of words, the last of which may go on. They hold letters, digits and
+    marks alone."""
+    return " AND ".join(f'"{spread_term(term)}"*' for term in terms)
+
+
+def _found(text: str, words: list[Word], term: list[str]) -> Iterator[tuple[int, int]]:
+    """Where a term stands: as the index finds it, row by row of its words."""
+    before, last = term[:-1], term[-1]
+    for at, word in enumerate(words[len(before) :]):
+        run = words[at : at + len(before)]
+        if word.word.startswith(last) and [one.word for one in run] == before:
+            # Of a pair the part that was meant; of any other word the whole.
+            end = word.start + len(last) if is_without_spaces(text[word.start]) else word.end
+            yield run[0].start if run else word.start, end
+
+
+def _merged(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """In order, and none over another."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return tuple(merged)
