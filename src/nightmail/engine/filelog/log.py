@@ -6,7 +6,7 @@
 
 A write or sync that fails ends its segment for good: the file is closed and never synced again,
 and the next batch goes to the spare. It starts with the offset after the last durable one, and
-thereby makes void what the failed write may have left (`logrecovery.py`).
+thereby makes void what the failed write may have left (`recovery.py`).
 
 Knows:   which offsets stand in which file, and what is under way.
 Touches: the disk, but only by jobs given to `execute`; they report by `post`.

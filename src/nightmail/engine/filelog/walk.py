@@ -2,7 +2,7 @@
 
 Knows:   the bytes of one file.
 Touches: nothing; it only reads.
-Never:   decides what an end means for the log: that takes the other segments (`logrecovery.py`).
+Never:   decides what an end means for the log: that takes the other segments (`recovery.py`).
 """
 
 from __future__ import annotations
