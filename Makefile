@@ -95,8 +95,8 @@ bench: $(READY) ## cost of a message in a whole server; some of it: SCENARIOS=bu
 bench-plot: $(READY) ## draw the newest recorded results into docs/
 	@$(PY) -m bench.node.plot
 
-bench-heart: $(READY) ## cost of the fold, the log and the checkpoint
-	@$(PY) -m bench.heart
+bench-heart: $(READY) ## cost of the fold, the log and the checkpoint; as in bench: SCENARIOS=busy, BENCH=--full
+	@$(PY) -m bench.heart $(if $(SCENARIOS),--scenarios $(SCENARIOS)) $(BENCH)
 
 bench-seal: $(READY) ## cost of sealing and opening on a client
 	@$(PY) -m bench.seal
