@@ -14,6 +14,7 @@ import json
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from .plan import FAULTS, HABITS, Plan, run, shrink
 from .world import Broken
@@ -82,7 +83,7 @@ def never_happened(
     return never
 
 
-def main() -> int:
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mode", choices=("node", "cluster"), default="node")
     parser.add_argument("--seeds", type=int, default=25, help="how many")
@@ -96,10 +97,21 @@ def main() -> int:
     kind.add_argument("--sealed", action="store_true", help="sealed devices in every world, not only in every fourth")
     kind.add_argument("--opaque", action="store_true", help="in none")
     parser.add_argument("--no-shrink", action="store_true")
-    options = parser.parse_args()
+    return parser.parse_args(arguments)
+
+
+def plans(options: argparse.Namespace) -> Iterator[Plan]:
+    """What was asked for, one seed after the other."""
     named: str = options.off
     off = frozenset(name for name in named.split(",") if name)
+    seconds: float = options.seconds or SECONDS[options.mode]
+    for seed in range(options.seed, options.seed + options.seeds):
+        sealed: bool = options.sealed or (is_sealed(seed) and not options.opaque)
+        yield Plan(options.mode, seed, options.people, seconds, off, sealed)
 
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse(arguments)
     began, said = time.monotonic(), time.monotonic()
     spent = time.process_time()
     sometimes: Counter[str] = Counter()
@@ -107,24 +119,21 @@ def main() -> int:
     events = sealed_worlds = 0
     outcome: dict[str, object] = {"campaign": "sim", "mode": options.mode, "seeds": options.seeds, "seed": options.seed}
     broken_promise = ""
-    for seed in range(options.seed, options.seed + options.seeds):
-        sealed = options.sealed or (is_sealed(seed) and not options.opaque)
-        plan = Plan(options.mode, seed, options.people, options.seconds or SECONDS[options.mode], off, sealed)
+    for done, plan in enumerate(plans(options), 1):
         try:
             world = run(plan)
         except Broken as broken:
             broken_promise = broken.promise
             tell_failure(plan, broken, may_shrink=not options.no_shrink)
-            outcome["failed_seed"] = seed
+            outcome["failed_seed"] = plan.seed
             break
         sometimes += world.sometimes
-        if sealed:
+        if plan.sealed:
             sealed_worlds += 1
             sealed_times += world.sometimes
         events += world.events
         if time.monotonic() - said > 1:
             said = time.monotonic()
-            done = seed - options.seed + 1
             print(f"{done} of {options.seeds} seeds, {events:,} events", end="\r", file=sys.stderr, flush=True)
     never = never_happened(options.mode, options.seeds - sealed_worlds, sometimes, sealed_worlds, sealed_times)
     if never and not broken_promise:

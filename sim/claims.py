@@ -47,6 +47,7 @@ from nightmail.model.words import Platform
 from .disk import Disk, Killed, PowerCut
 from .strict import StrictState, strictly
 from .vfs import DiskVfs
+from .world import PYTHON
 
 FOLDER = "data"
 REQUESTERS, DEVICES = 64, 8
@@ -443,7 +444,7 @@ def run_campaign(claims: int, seed: int, say: Callable[[str], None], *, watched:
                     case.run()
             except Broken as error:
                 broken = str(error)
-                say(f"BROKEN: {broken}\nalone: python -m sim.claims --seed {case_seed} --claims {CASE_CLAIMS}")
+                say(f"BROKEN: {broken}\nalone: {PYTHON} -m sim.claims --seed {case_seed} --claims {CASE_CLAIMS}")
             seen += case.seen
             case_seed += 1
             if (now := time.monotonic()) - told >= TELL_S:

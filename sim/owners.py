@@ -29,6 +29,7 @@ from nightmail.engine.ports import Checkpoint, EntryRange, Failed, Found, Need, 
 from nightmail.model.rows import Kept
 
 from .widestore import FAR, Faults, SimWideStore
+from .world import PYTHON
 
 SHARD = 7
 DEVICE = 1
@@ -372,7 +373,7 @@ def main() -> None:
         try:
             tally = run(seed)
         except Broken:
-            print(f"broken: python -m sim.owners --runs 1 --seed {seed}")
+            print(f"broken: {PYTHON} -m sim.owners --runs 1 --seed {seed}")
             raise
         for field in Tally.__struct_fields__:
             setattr(total, field, getattr(total, field) + getattr(tally, field))

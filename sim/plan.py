@@ -18,7 +18,7 @@ from .sealed import a_seeded_kem
 from .strict import Misstep, strictly
 from .town import Town
 from .vfs import DiskVfs
-from .world import Broken, World
+from .world import PYTHON, Broken, World
 
 Machine: TypeAlias = Node | Cluster
 
@@ -49,11 +49,11 @@ class Plan:
         return plans
 
     def command(self) -> str:
-        words = ["python -m sim.campaign", f"--mode {self.mode} --seed {self.seed} --seeds 1"]
+        """What lives exactly this plan through: nothing of it is left to the campaign's own defaults."""
+        words = [f"{PYTHON} -m sim.campaign --mode {self.mode} --seed {self.seed} --seeds 1"]
         if self.people:
             words.append(f"--people {self.people}")
-        if self.seconds != Plan.seconds:
-            words.append(f"--seconds {self.seconds:g}")
+        words.append(f"--seconds {self.seconds}")
         words.append("--sealed" if self.sealed else "--opaque")
         if self.off:
             words.append(f"--off {','.join(sorted(self.off))}")

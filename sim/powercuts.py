@@ -46,6 +46,7 @@ from nightmail.model.rows import Kept
 
 from .disk import Disk, Killed, PowerCut
 from .vfs import DiskVfs
+from .world import PYTHON
 
 FOLDER = "data"
 LIVES = 4
@@ -351,7 +352,7 @@ def run_campaign(cuts: int, seed: int, say: Callable[[str], None]) -> dict[str, 
 
 
 def _failure(seed: int, error: Exception) -> str:
-    return f"{type(error).__name__}: {error}\nalone: python -m sim.powercuts --seed {seed} --cuts 1"
+    return f"{type(error).__name__}: {error}\nalone: {PYTHON} -m sim.powercuts --seed {seed} --cuts 1"
 
 
 def main() -> int:

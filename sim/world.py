@@ -11,6 +11,9 @@ from collections import Counter, deque
 from collections.abc import Callable
 from random import Random
 
+PYTHON = ".venv/bin/python"
+"""How a command begins that shows a failure again: in the project's folder, with what `make` runs."""
+
 
 class Broken(AssertionError):
     """A promise was not kept."""

@@ -135,20 +135,33 @@ def test_a_failure_is_told_with_the_command_that_shows_it_again(capsys: pytest.C
     tell_failure(plan, broken, may_shrink=False)
     told = capsys.readouterr().err
     assert f"BROKEN {broken}" in told
-    command = f"again:  python -m sim.campaign --mode node --seed {plan.seed} --seeds 1 --people 2 --seconds 5"
-    assert f"{command} --opaque --off {','.join(sorted(plan.off))}" in told
+    assert f"again:  {plan.command()}" in told
     assert broken.world is not None
     assert told.endswith(f"{broken.world.story[-1]}\n")
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        *(Plan(mode, 3, seconds=seconds) for mode in MODES for seconds in (Plan.seconds, *campaign.SECONDS.values())),
+        Plan("node", 4, sealed=True),
+        Plan("node", 4),
+        Plan("cluster", 17, people=2, seconds=20 * 0.8**9, off=frozenset({"power", "crash"})),
+    ],
+)
+def test_the_command_of_a_plan_asks_for_that_plan(plan: Plan) -> None:
+    python, *arguments = plan.command().split()
+    assert (python, *arguments[:2]) == (".venv/bin/python", "-m", "sim.campaign")
+    assert list(campaign.plans(campaign.parse(arguments[2:]))) == [plan]
 
 
 # --- the campaign -----------------------------------------------------------------------------
 
 
 @pytest.fixture
-def campaign_of(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., object]:
+def campaign_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., object]:
     def start(*arguments: str) -> tuple[int, dict[str, object]]:
-        monkeypatch.setattr(sys, "argv", ["campaign", *arguments])
-        code = campaign.main()
+        code = campaign.main(arguments)
         return code, json.loads(capsys.readouterr().out.splitlines()[-1])
 
     return start

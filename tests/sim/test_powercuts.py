@@ -34,7 +34,7 @@ def test_a_store_that_does_not_sync_is_caught_and_its_seed_is_told(monkeypatch: 
     monkeypatch.setattr(connect, "_set", lazy)
     outcome, said = run(400, seed=1)
     assert outcome["lost"] or outcome["torn"]
-    assert "alone: python -m sim.powercuts --seed " in said[-1]
+    assert "alone: .venv/bin/python -m sim.powercuts --seed " in said[-1]
 
 
 def test_a_checkpoint_in_pieces_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,7 +89,7 @@ def test_a_failure_that_does_not_come_again_is_told_with_the_story_it_had(
     tell(failed)
     told = capsys.readouterr().err
     assert "BROKEN nothing lost: m1 is gone" in told
-    assert "python -m sim.campaign --mode cluster --seed 4 --seeds 1" in told
+    assert f"again:  {failed.job.plan.command()}\n" in told
     assert "did not break again" in told
     assert told.endswith("forgets a message\n")
 
