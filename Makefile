@@ -41,7 +41,7 @@ live: $(READY) ## watch the simulated world at work, live
 
 test: $(READY) ## tests, then a short campaign of each kind
 	@echo "== tests"
-	@$(PY) -m pytest
+	@$(PY) -m pytest -n auto --maxprocesses 4
 	@echo "== 25 simulated worlds, one node"
 	@$(PY) -m sim.campaign --seeds 25 --mode node
 	@echo "== 25 simulated worlds, cluster"
