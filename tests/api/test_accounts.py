@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 
 from nightmail.model.answers import Accepted
 from nightmail.model.ids import account_id
 from nightmail.model.records import Acked
 from nightmail.model.words import Lane
-from tests.server.rig import Person, Town, message, new_device
+from tests.server.rig import Person, Town, message, new_device, serving
 
 
 def link(town: Town, person: Person, token: bytes) -> Person:
@@ -32,6 +33,25 @@ def test_an_account_is_registered_and_can_be_looked_up(town: Town) -> None:
             "signed": "",
         },
     )
+
+
+def test_an_account_has_so_many_devices_at_once_and_is_told_so(tmp_path: Path) -> None:
+    with serving(tmp_path, limits__devices=2) as town:
+        ada = town.register("ada")
+        tablet = link(town, ada, b"tablet")
+        reply = town.ask("POST", "/v1/devices", new_device(b"laptop"), auth=ada)
+        assert (reply.status, reply.json["code"], reply.json["limit"]) == (422, "too_many_linked", 2)
+        assert town.ask("DELETE", f"/v1/devices/{tablet.device:x}", auth=ada).status == 204
+        link(town, ada, b"laptop")
+
+
+def test_an_account_links_so_many_devices_a_minute(tmp_path: Path) -> None:
+    with serving(tmp_path, http__links_per_minute=1) as town:
+        ada, ben = town.register("ada"), town.register("ben")
+        link(town, ada, b"tablet")
+        reply = town.ask("POST", "/v1/devices", new_device(b"laptop"), auth=ada)
+        assert (reply.status, reply.json["code"]) == (429, "rate_limited")
+        link(town, ben, b"laptop")
 
 
 def test_registering_again_with_the_same_token_is_the_same_device(town: Town) -> None:

@@ -138,15 +138,15 @@ def test_what_cannot_be_opened_is_listed_in_every_ack_until_one_is_answered() ->
 
 def test_more_unreadable_numbers_than_one_ack_may_list_are_told_in_turn() -> None:
     script = connected(Blind())
-    script.say(entries(1, *[an_entry(n) for n in range(1, 1_501)]))
+    script.say(entries(1, *[an_entry(n) for n in range(1, 401)]))
     (ack,) = script.bodies()
     assert isinstance(ack, Acked)
-    assert (ack.upto, len(ack.unreadable)) == (1_024, 1_024)
+    assert (ack.upto, len(ack.unreadable)) == (256, 256)
     script.answer(Done())
     script.wait(0)
     (ack,) = script.bodies()
     assert isinstance(ack, Acked)
-    assert (ack.upto, ack.unreadable[0], len(ack.unreadable)) == (1_500, 1_025, 476)
+    assert (ack.upto, ack.unreadable[0], len(ack.unreadable)) == (400, 257, 144)
 
 
 @pytest.mark.parametrize(
@@ -226,6 +226,23 @@ def test_what_was_read_is_told_exactly_and_until_it_is_confirmed() -> None:
     script.answer(Done())
     assert script.store.marked(Mark.READING) == []
     assert script.machine.mark_read(BOB, script.now) == 0
+
+
+def test_messages_of_more_devices_than_one_read_mark_may_name_are_told_in_turn() -> None:
+    script = connected()
+    authors = [TABLET + number for number in range(70)]
+    script.say(entries(1, *(an_entry(1, by=author) for author in authors)))
+    script.wait(5)
+    script.bodies()
+    script.machine.mark_read(BOB, script.now)
+    (read,) = script.bodies()
+    assert isinstance(read, Read)
+    assert [span.by for span in read.spans] == authors[:64]
+    (read,) = script.answer(Done())
+    assert isinstance(read, Read)
+    assert [span.by for span in read.spans] == authors[64:]
+    assert script.answer(Done()) == []
+    assert script.store.marked(Mark.READING) == []
 
 
 def test_single_messages_can_be_marked_and_what_is_read_meanwhile_is_told_next() -> None:

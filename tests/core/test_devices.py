@@ -24,6 +24,7 @@ from nightmail.model.refusals import (
     StaleDevices,
     TooManyBlocked,
     TooManyDevices,
+    TooManyLinked,
     UnknownAccount,
     UnknownDevice,
 )
@@ -116,6 +117,25 @@ def test_an_account_can_have_4095_devices_over_its_life(world: World) -> None:
     world.do(alice[1], Closed(ALICE))
     assert world.do(SERVER, registered(token=b"one more")) == TooManyDevices(DEVICES_EVER)
     assert alice_of(world).closed
+
+
+def test_so_many_devices_are_linked_at_once_listed_or_not(world: World) -> None:
+    world.limit(devices=3)
+    alice = world.join("alice", devices=2)
+    third = world.do(alice[1], linked(token=b"third"))
+    assert third == Joined(device_id(ALICE, 3), 2)
+    assert world.do(alice[1], linked(token=b"one more")) == TooManyLinked(3)
+    assert world.do(alice[1], linked(token=b"third")) == third, "asking again is not linking again"
+    world.do(alice[1], Unlinked(device_id(ALICE, 3)))
+    assert world.do(alice[1], linked(token=b"one more")) == Joined(device_id(ALICE, 4), 2)
+
+
+def test_beginning_anew_ends_as_many_devices_as_there_are(world: World) -> None:
+    world.limit(devices=2)
+    world.join("alice", devices=2)
+    again = Registered(ALICE, "alice", 7, b"again", "phone", CLI, verified=True)
+    assert world.do(SERVER, again) == Joined(device_id(ALICE, 3), 3)
+    assert list(alice_of(world).devices) == [device_id(ALICE, 3)]
 
 
 # --- the device list --------------------------------------------------------------------------

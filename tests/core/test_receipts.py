@@ -244,6 +244,23 @@ def test_one_read_mark_covers_all_devices_of_the_peer(world: World, bob: Person)
         ]
 
 
+def test_a_read_mark_is_one_receipt_per_author_and_lane_whatever_it_lists(world: World, bob: Person) -> None:
+    anna = world.join("anna", devices=2)
+    write(world, anna[1], bob, 9)
+    write(world, anna[2], bob, 1)
+    listed = [(5, 6), (1, 2), (1, 2), (2, 3), (8, 99), (9, 9)]
+    spans = (*(Span(anna[1], NORMAL, low, high) for low, high in listed), *(Span(anna[2], NORMAL, 1, 1),) * 3)
+    world.do(bob[1], Read(anna.account, spans))
+    assert [(change.seq, change.key[0], change.numbers) for change in world.receipts(anna[2])] == [
+        (1, anna[1], [1, 3, 5, 6, 8, 9]),
+        (2, anna[2], [1, 1]),
+    ]
+    assert [note for note in world.notes(bob) if isinstance(note, Looked)] == [
+        *(Looked(START, bob[1], anna[1], NORMAL, low, high) for low, high in ((1, 3), (5, 6), (8, 9))),
+        Looked(START, bob[1], anna[2], NORMAL, 1, 1),
+    ]
+
+
 def test_a_span_of_somebody_else_is_not_taken(world: World, alice: Person, bob: Person) -> None:
     carol = world.join("carol")
     write(world, carol[1], bob)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
-from nightmail.gateway.gateway import CLAIMERS
+from nightmail.gateway.gateway import COUNTED
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.gateway.rates import Shares
-from nightmail.model.answers import Bundle, Stocked
+from nightmail.model.answers import Bundle, Joined, Stocked
 from nightmail.model.forms import key_id
-from nightmail.model.ids import account_id, device_id
+from nightmail.model.ids import account_id, account_of, device_id
 from nightmail.model.limits import FoldLimits
-from nightmail.model.records import Claimed
+from nightmail.model.records import Claimed, Linked
 from nightmail.model.refusals import Malformed, NoKeys, RateLimited
+from nightmail.model.words import Platform
 from nightmail.wire.frames import encode
 from nightmail.wire.items import Answered, Ask, KeysLow
 from tests.gateway.rig import PHONE, TABLET, Phone, Town, a_town, shape, some_keys
@@ -136,6 +137,23 @@ def test_a_claim_without_an_answer_is_held_back_without_a_word() -> None:
     assert town.gateway.counters.claims_limited == 2
 
 
+def test_an_account_links_so_many_devices_a_minute_whatever_connection_it_comes_by() -> None:
+    town = Town(GatewayLimits(links_per_minute=2))
+    town.register("ada", "ben")
+    links = [Linked(account_of(PHONE), n, bytes([n]) * 32, "another", Platform.CLI) for n in range(1, 4)]
+    ada = town.connect(PHONE)
+    ada.ask(links[0])
+    assert [type(item.said) for item in ada.take() if isinstance(item, Answered)] == [Joined]
+    ada = town.connect(PHONE)
+    ada.ask(*links[1:])
+    said = [item.said for item in ada.take() if isinstance(item, Answered)]
+    assert said == [RateLimited(30_001), Joined(PHONE + 2, 1)]
+    assert (town.gateway.counters.links_limited, town.gateway.counters.claims_limited) == (1, 0)
+    town.wait(30_001)
+    ada.ask(links[2])
+    assert [item.said for item in ada.take() if isinstance(item, Answered)] == [Joined(PHONE + 3, 1)]
+
+
 # --- how much is remembered -------------------------------------------------------------------
 
 
@@ -146,4 +164,4 @@ def test_so_many_are_remembered_and_whoever_was_quiet_for_longest_is_forgotten()
     assert len(shares) == 3
     assert shares.wait_ms(1, 0) > 0
     assert [shares.wait_ms(2, 0) for _ in range(3)] == [0, 0, 30_001]
-    assert CLAIMERS >= 10_000
+    assert COUNTED >= 10_000

@@ -190,6 +190,9 @@ def _lists(town: Town, alice: Person, bob: Person, carol: Person) -> None:
     town.list_devices(bob[1], bob, (bob[1], bob[3]))
     town.list_devices(bob[1], bob, (bob[1], 12345))
     town.list_devices(carol[1], bob, (bob[1],))
+    town.limit(devices=1)
+    town.do(bob[1], Linked(bob.account, 104, b"token 4", "another", Platform.WEB))  # one too many
+    town.limit()
     town.do(bob[1], Linked(bob.account, 104, b"token 4", "another", Platform.WEB))
     town.send(carol[1], alice, 2, envelopes=(sealed(alice[1], registration=999),))
     # The sender's own list is old: which of her devices has no copy is told.

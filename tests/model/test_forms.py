@@ -100,11 +100,12 @@ WELL_FORMED: dict[str, AnyBody] = {
     "a re-seal": but(SENT, of=ID),
     "a number given up": VOIDED,
     "an ack of nothing": Acked(NORMAL, 0),
-    "an ack with as many unreadables as can be": Acked(HIGH, NUMBER_MAX, tuple(range(1_024))),
+    "an ack with as many unreadables as can be": Acked(HIGH, NUMBER_MAX, tuple(range(256))),
     "receipts heard": ChangesAcked(NUMBER_MAX),
     "something read": READ,
     "nothing read": Read(BOB, ()),
     "much read": Read(BOB, READ.spans * 1_024),
+    "as many authors as there may be": Read(BOB, tuple(Span(by, NORMAL, 1, 1) for by in range(1, 65)) * 2),
     "an account": REGISTERED,
     "the longest names": but(REGISTERED, account=account_id("h" * 64), handle="h" * 64, label="l" * 64),
     "no label": but(REGISTERED, label=""),
@@ -184,9 +185,13 @@ MALFORMED: dict[str, tuple[AnyBody, str]] = {
     "void id of another": (but(VOIDED, id=f"{TABLET:x}:1:1:a"), "the id begins with another device"),
     "an ack before the first": (Acked(NORMAL, -1), f"upto is not between 0 {NUMBERS}"),
     "an ack beyond": (Acked(NORMAL, NUMBER_MAX + 1), f"upto is not between 0 {NUMBERS}"),
-    "too many unreadables": (Acked(NORMAL, 5, tuple(range(1_025))), "more than 1024 unreadable numbers"),
+    "too many unreadables": (Acked(NORMAL, 5, tuple(range(257))), "more than 256 unreadable numbers"),
     "receipts before the first": (ChangesAcked(-1), f"upto is not between 0 {NUMBERS}"),
     "too many spans": (Read(BOB, READ.spans * 1_025), "more than 1024 spans"),
+    "too many authors": (
+        Read(BOB, tuple(Span(by, NORMAL, 1, 1) for by in range(1, 66))),
+        "messages of more than 64 devices",
+    ),
     "a span by nobody": (Read(BOB, (Span(0, NORMAL, 1, 1),)), f"by is not {DEVICES}"),
     "a span backwards": (Read(BOB, (Span(TABLET, NORMAL, 3, 2),)), f"high is not between 3 {NUMBERS}"),
     "a span beyond": (Read(BOB, (Span(TABLET, NORMAL, 1, 1 << 60),)), f"high is not between 1 {NUMBERS}"),
@@ -282,11 +287,16 @@ def test_every_kind_of_record_is_either_checked_or_the_servers() -> None:
 
 
 def test_limits_may_be_set() -> None:
-    form = Form(FormLimits(body_bytes=3, envelopes=1, spans=1, lifetime_ms=10), FoldLimits(ring_acks=4))
+    form = Form(
+        FormLimits(body_bytes=3, envelopes=1, spans=2, authors=1, unreadable=1, lifetime_ms=10), FoldLimits(ring_acks=4)
+    )
     assert form.check(PHONE, but(SENT, n=5, floor=1)) == Malformed("floor is not between 2 and 5")
     assert form.check(PHONE, SENT) == Malformed("a body of more than 3 bytes")
     assert form.check(PHONE, but(SENT, life_ms=11)) == Malformed("life_ms is not between 0 and 10")
     assert form.check(PHONE, Acked(NORMAL, 9, (1, 2))) == Malformed("more than 1 unreadable numbers")
+    two = (Span(PHONE, NORMAL, 1, 1), Span(TABLET, NORMAL, 1, 1))
+    assert form.check(PHONE, Read(BOB, two)) == Malformed("messages of more than 1 devices")
+    assert form.check(PHONE, Read(BOB, two[:1] * 3)) == Malformed("more than 2 spans")
 
 
 # --- whatever is said -------------------------------------------------------------------------

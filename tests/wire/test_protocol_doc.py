@@ -174,6 +174,8 @@ def test_every_limit_on_the_page_is_the_default() -> None:
         "One-time keys held for a device": f"{fold.stock_one_time} X25519, {fold.stock_kem} KEM",
         "Claims for one device by one account": f"{fold.claims_per_minute} per minute",
         "Claims for all devices by one account": f"{gateway.claims_per_minute} per minute",
+        "Devices linked to one account at once": f"{fold.devices}",
+        "Devices that one account links": f"{gateway.links_per_minute} per minute",
     }
 
 

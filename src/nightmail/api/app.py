@@ -85,12 +85,13 @@ def app(around: Surroundings) -> Starlette:
     registrations, questions = (
         Rate(limits.registrations_per_minute, MINUTE_MS, limits.addresses, around.pace) for _ in range(2)
     )
+    links = Rate(limits.links_per_minute, MINUTE_MS, limits.addresses, around.pace)
     verification = None
     if around.deliver:
         verification = Verification(Codes(around.secret, around.clock), around.deliver, limits, around.pace)
     pins = Pins(around.secret)
     registering = Registering(asking, access, registrations, questions, limits, pins, verification)
-    routes = [*registering.routes(), *Accounts(asking, access, limits).routes()]
+    routes = [*registering.routes(), *Accounts(asking, access, links, limits).routes()]
     plain = _plain(around, access, routes)
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in routes:

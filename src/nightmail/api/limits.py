@@ -17,7 +17,9 @@ class HttpLimits(Struct, frozen=True):
     registrations_per_minute: int = 60
     """New accounts from one address, over time and at once; 0: no limit. An IPv6 address counts with its /64."""
     addresses: int = 10_000
-    """Addresses, and handles, whose registrations are counted; those that used least are forgotten first."""
+    """Addresses, handles and accounts of which something is counted; those that used least are forgotten first."""
+    links_per_minute: int = 10
+    """Devices that one account may link, over time and at once; 0: no limit. Each uses up a number for ever."""
     codes_per_hour: int = 5
     """Codes sent to one handle, over time and at once; 0: no limit."""
     code_tries: int = 5

@@ -36,6 +36,7 @@ STATUSES: dict[type[AnyRefusal], int] = {
     no.ListConflict: 409,
     no.TooManyBlocked: 422,
     no.TooManyDevices: 422,
+    no.TooManyLinked: 422,
     no.NoKeys: 404,
     no.IdentityFixed: 409,
     no.PinNeeded: 403,

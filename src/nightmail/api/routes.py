@@ -17,6 +17,7 @@ from .asking import Asking
 from .bodies import read_json
 from .limits import HttpLimits
 from .problems import malformed, problem
+from .rates import Rate
 from .registering import checked_handle
 from .route import Route
 from .shapes import account_seen, devices_seen, message_seen, trace_seen
@@ -25,8 +26,8 @@ from .shapes import account_seen, devices_seen, message_seen, trace_seen
 class Accounts:
     """Requests of devices, and of the operator."""
 
-    def __init__(self, asking: Asking, access: Access, limits: HttpLimits) -> None:
-        self._asking, self._access, self._limits = asking, access, limits
+    def __init__(self, asking: Asking, access: Access, links: Rate, limits: HttpLimits) -> None:
+        self._asking, self._access, self._links, self._limits = asking, access, links, limits
 
     async def look(self, request: Request) -> shapes.AccountSeen:
         await self._access.device(request)
@@ -42,6 +43,7 @@ class Accounts:
     async def link(self, request: Request) -> shapes.DeviceMade:
         device = await self._access.device(request)
         new = await read_json(request, shapes.NewDevice, self._limits)
+        self._links.take(f"{account_of(device):x}")
         joined = await self._asking.join(
             device,
             Linked(
@@ -122,7 +124,7 @@ class Accounts:
             Route("GET", "/v1/devices", "device", "The account's devices", self.devices, None, shapes.DevicesSeen),
             Route(
                 "POST", "/v1/devices", "device", "Link a further device", self.link, shapes.NewDevice,
-                shapes.DeviceMade, 201, ("too_many_devices",),
+                shapes.DeviceMade, 201, ("too_many_devices", "too_many_linked", "rate_limited"),
             ),
             Route(
                 "PUT", "/v1/devices", "device", "Publish the account's next device list", self.list_devices,

@@ -85,7 +85,8 @@ REFUSALS: dict[str, str] = {
     "unauthorized": "Check that the token belongs to this server.",
     "not_found": "Check the spelling.",
     "malformed": "Correct it and try again.",
-    "too_many_devices": "Remove one first: nightmail devices remove.",
+    "too_many_devices": "Its numbers are used up: it needs another handle.",
+    "too_many_linked": "Remove one first: nightmail devices remove.",
     "unknown_device": "See which there are: nightmail devices list.",
     "list_conflict": "Another device changed the list at the same time; try again.",
 }

@@ -18,7 +18,7 @@ from .events import ServerBehind
 from .hub import Hub
 from .retries import delay_ms
 
-LISTED = FormLimits().spans
+LISTED = FormLimits().unreadable
 """The most unreadable numbers that one ack may list."""
 
 

@@ -23,8 +23,8 @@ from .messages import Tick
 from .retries import delay_ms
 from .store import Mark, Numbered
 
-SPANS = FormLimits().spans
-"""The most intervals that one read mark may list."""
+SPANS, AUTHORS = FormLimits().spans, FormLimits().authors
+"""The most intervals that one read mark may list, and devices whose messages it may name."""
 READ_BEFORE = "read "
 """How the errands are named that remember what was read elsewhere before it came."""
 
@@ -117,7 +117,8 @@ class Reads:
         told: list[Numbered] = []
         spans: list[Span] = []
         rows = self._hub.store.marked(Mark.READING, peer)
-        for by, lane in sorted({(row.by, row.lane) for row in rows}):
+        authors = sorted({row.by for row in rows})[:AUTHORS]
+        for by, lane in sorted({(row.by, row.lane) for row in rows if row.by in authors}):
             mine = [row for row in rows if (row.by, row.lane) == (by, lane)]
             new = [Span(by, lane, low, high) for low, high in pairs(spans_of(row.n for row in mine))]
             new = new[: SPANS - len(spans)]

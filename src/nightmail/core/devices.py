@@ -27,6 +27,7 @@ from nightmail.model.refusals import (
     ListConflict,
     TooManyBlocked,
     TooManyDevices,
+    TooManyLinked,
     UnknownDevice,
 )
 from nightmail.model.rows import Account, Device, Kept, Mailbox, Need
@@ -90,8 +91,13 @@ def step_linked(state: State, by: int, via: int, new: Linked) -> None:
     said: Said | None = check_rights(by, account, new.account)
     if said is None:
         assert account is not None
-        said = _joined_before(account, new) or _join(state, account, new)
+        said = _joined_before(account, new) or _link(state, account, new)
     state.effects.append(Answer(via, said))
+
+
+def _link(state: State, account: Account, new: Linked) -> Joined | TooManyDevices | TooManyLinked:
+    limit = state.shard.limits.devices
+    return TooManyLinked(limit) if len(account.devices) >= limit else _join(state, account, new)
 
 
 def _joined_before(account: Account, new: Registered | Linked) -> Joined | None:

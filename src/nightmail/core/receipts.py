@@ -85,21 +85,27 @@ def step_read(state: Shard, by: int, via: int, read: Read) -> None:
         state.effects.append(Answer(via, UnknownAccount(reader)))
         return
     shown = account.read_receipts and read.peer not in account.blocked
-    for span in read.spans:
-        if account_of(span.by) != read.peer or read.peer == reader:
+    for (author, lane), spans in _looked_at(state, reader, read).items():
+        numbers = tuple(pairs(spans))
+        state.notes += [Looked(state.now, by, author, lane, low, high) for low, high in numbers]
+        state.noted.update((by, author))
+        if shown:
+            state.tell(read.peer, Receipted(author, reader, lane, by, READ, NO_REASON, state.now, numbers))
+    if via:
+        state.effects.append(Answer(via, DONE))
+
+
+def _looked_at(state: Shard, reader: int, read: Read) -> dict[tuple[int, Lane], Spans]:
+    """(Author, lane) → the numbers of theirs that were read, each once, however often they are listed."""
+    looked: dict[tuple[int, Lane], Spans] = {}
+    for span in read.spans if read.peer != reader else ():
+        if account_of(span.by) != read.peer:
             continue
         stream = state.streams.rows[span.by, reader]
         low, high = max(span.low, 1), min(span.high, stream.lanes[span.lane].last if stream else 0)
-        if low > high:
-            continue
-        state.notes.append(Looked(state.now, by, span.by, span.lane, low, high))
-        state.noted.update((by, span.by))
-        if shown:
-            numbers = ((low, high),)
-            receipt = Receipted(span.by, reader, span.lane, by, READ, NO_REASON, state.now, numbers)
-            state.tell(read.peer, receipt)
-    if via:
-        state.effects.append(Answer(via, DONE))
+        if low <= high:
+            add_span(looked.setdefault((span.by, span.lane), []), low, high)
+    return looked
 
 
 # --- receiving receipts -----------------------------------------------------------------------

@@ -6,8 +6,8 @@ from __future__ import annotations
 class Counters:
     __slots__ = (
         "acked", "answered", "bytes_in", "bytes_out", "claims_limited", "closed", "connected", "displaced",
-        "drained", "frames_in", "frames_out", "malformed", "not_admitted", "pushed", "rate_limited", "repeated",
-        "strangers_dropped", "submitted", "suspected", "unauthorized",
+        "drained", "frames_in", "frames_out", "links_limited", "malformed", "not_admitted", "pushed", "rate_limited",
+        "repeated", "strangers_dropped", "submitted", "suspected", "unauthorized",
     )  # fmt: skip
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from nightmail.engine.ports import Desk, Registry, Seat
 from nightmail.model.forms import Form
-from nightmail.model.records import Record
+from nightmail.model.records import AnyBody, Claimed, Linked, Record
 from nightmail.model.words import Lane
 from nightmail.wire.closing import CloseCode
 
@@ -32,8 +32,8 @@ SEEN_DEVICES = 100_000
 """Devices whose last visit is remembered, to let those come first who were here a moment ago."""
 
 
-CLAIMERS = 10_000
-"""Accounts whose claims are counted: some 2 MB. To be forgotten, one must be quieter than all these."""
+COUNTED = 10_000
+"""Accounts whose claims (or links) are counted: some 2 MB. To be forgotten, one must be quieter than all these."""
 
 
 class Caller(Protocol):
@@ -78,7 +78,11 @@ class Gateway:
         self._drain_count = 0
         self._greetings: deque[Callable[[], None]] = deque()
         self._last_seen: dict[int, int] = {}
-        self._claims = Shares(limits.claims_per_minute, CLAIMERS)
+        self._shares: dict[type[AnyBody], tuple[Shares, str]] = {
+            Claimed: (Shares(limits.claims_per_minute, COUNTED), "claims_limited"),
+            Linked: (Shares(limits.links_per_minute, COUNTED), "links_limited"),
+        }
+        """What an account may do so many times in a minute, over all its connections; and what counts the noes."""
         self._admission = Bucket(limits.connects_per_s, limits.connects_burst, now)
         self._turn = 0.0
         """When the last one who was not admitted may come back."""
@@ -192,11 +196,11 @@ class Gateway:
         self._submitting = False
         self._soon()
 
-    def claim_wait_ms(self, account: int, now: int) -> int:
-        """May it claim another key? 0: yes, and that is counted. It survives a connection: keys are worth more."""
-        wait_ms = self._claims.wait_ms(account, now)
-        if wait_ms:
-            self.counters.claims_limited += 1
+    def share_wait_ms(self, account: int, what: type[AnyBody], now: int) -> int:
+        """May it claim another key, or link another device? 0: yes, and that is counted. It survives a connection."""
+        shares, noes = self._shares[what]
+        if wait_ms := shares.wait_ms(account, now):
+            setattr(self.counters, noes, getattr(self.counters, noes) + 1)
         return wait_ms
 
     def ready(self, session: Session) -> None:

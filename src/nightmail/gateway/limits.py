@@ -38,6 +38,8 @@ class GatewayLimits(Struct, frozen=True):
     """Other items at once."""
     claims_per_minute: int = 100
     """Bundles of keys that one account may claim in a minute, of all devices together, over all its connections."""
+    links_per_minute: int = 10
+    """Devices that one account may link in a minute, over all its connections: each uses up a number for ever."""
     connects_per_s: int = 400
     """Connections admitted per second; others are told when to come back."""
     connects_burst: int = 100

@@ -19,7 +19,7 @@ from nightmail.engine.ports import REF_BITS, Seat
 from nightmail.model.answers import Said
 from nightmail.model.forms import ACCOUNT_MAX, DEVICE_MAX, NUMBER_MAX, TOKEN_BYTES
 from nightmail.model.ids import DEVICE_BITS, account_of
-from nightmail.model.records import Acked, ChangesAcked, Claimed, Record, Sent
+from nightmail.model.records import Acked, ChangesAcked, Claimed, Linked, Record, Sent
 from nightmail.model.refusals import Malformed, RateLimited
 from nightmail.model.rows import Account
 from nightmail.wire.closing import SENTENCES, CloseCode
@@ -150,7 +150,9 @@ class Session:
                         sends += 1
                     elif type(body) is Acked or type(body) is ChangesAcked:
                         acks.append(body)
-                    elif type(body) is Claimed and (wait_ms := gateway.claim_wait_ms(device >> DEVICE_BITS, now)):
+                    elif (type(body) is Claimed or type(body) is Linked) and (
+                        wait_ms := gateway.share_wait_ms(device >> DEVICE_BITS, type(body), now)
+                    ):
                         if ref:
                             self.out.append(Answered(ref, RateLimited(wait_ms)))
                         continue

@@ -161,13 +161,15 @@ class Form:
     # --- receiving ------------------------------------------------------------------------------
 
     def _acked(self, _: int, acked: Acked) -> Complaint:
-        if len(acked.unreadable) > self._form.spans:
-            return f"more than {self._form.spans} unreadable numbers"
+        if len(acked.unreadable) > self._form.unreadable:
+            return f"more than {self._form.unreadable} unreadable numbers"
         return _out_of(acked.upto, 0, NUMBER_MAX, "upto")
 
     def _read(self, _: int, read: Read) -> Complaint:
         if len(read.spans) > self._form.spans:
             return f"more than {self._form.spans} spans"
+        if len({span.by for span in read.spans}) > self._form.authors:
+            return f"messages of more than {self._form.authors} devices"
         for span in read.spans:
             if wrong := _out_of(span.by, 1, DEVICE_MAX, "by") or _out_of(span.high, span.low, NUMBER_MAX, "high"):
                 return wrong

@@ -42,6 +42,8 @@ class FoldLimits(Struct, frozen=True, array_like=True):
     """How long each is remembered: whoever lost an answer asks again within a day."""
     claims_per_minute: int = 10
     """Keys of one device that one account may claim in a minute, so that nobody empties another's stock."""
+    devices: int = 32
+    """Devices linked to one account at once, listed or not: every receipt goes to each of them."""
 
 
 class FormLimits(Struct, frozen=True):
@@ -50,7 +52,11 @@ class FormLimits(Struct, frozen=True):
     envelopes: int = 256
     """Devices one message may be sealed for, on each side."""
     spans: int = 1_024
-    """Intervals or sequence numbers that one acknowledgement or read mark may list."""
+    """Intervals that one read mark may list."""
+    authors: int = 64
+    """Devices whose messages one read mark may name: the stream of each is a row to be read."""
+    unreadable: int = 256
+    """Numbers that one acknowledgement may list as unreadable: no more are handed out before one."""
     handle_chars: int = 64
     """Name of an account."""
     label_chars: int = 64

@@ -4,7 +4,8 @@
     ├── of a send     OutOfOrder · IdReused · NumberVoided · UnknownRecipient · StaleDevices · MailboxFull
     ├── of an ack     AckAboveHead
     ├── of an account HandleTaken · UnknownAccount · UnknownDevice · NotAllowed · ListConflict
-    │                 TooManyBlocked · TooManyDevices · PinNeeded · PinWrong · PinLocked
+    │                 TooManyBlocked · TooManyDevices · TooManyLinked
+    │                 PinNeeded · PinWrong · PinLocked
     ├── of keys       NoKeys · IdentityFixed
     ├── of form       Malformed
     └── of the moment Unavailable · Overloaded · DiskFull · DeadLettered · RateLimited
@@ -213,6 +214,16 @@ class PinLocked(Refusal, frozen=True, tag=0x3B):
         return f"too many wrong PINs: try again in {self.retry_ms} ms"
 
 
+class TooManyLinked(Refusal, frozen=True, tag=0x3C):
+    """The account has as many devices as it may have at once."""
+
+    limit: int
+
+    @property
+    def sentence(self) -> str:
+        return f"an account can have {self.limit} devices at once"
+
+
 class Malformed(Refusal, frozen=True, tag=0x40):
     what: str
 
@@ -274,6 +285,7 @@ AnyRefusal: TypeAlias = (
     OutOfOrder | IdReused | NumberVoided | UnknownRecipient | StaleDevices | MailboxFull
     | AckAboveHead
     | HandleTaken | UnknownAccount | UnknownDevice | NotAllowed | ListConflict | TooManyBlocked | TooManyDevices
+    | TooManyLinked
     | NoKeys | IdentityFixed
     | PinNeeded | PinWrong | PinLocked
     | Malformed

@@ -41,6 +41,7 @@ GATEWAY: dict[str, str] = {
     "drained": "Times that a device was told that its queue is empty.",
     "frames_in": "Frames from devices.",
     "frames_out": "Frames to devices.",
+    "links_limited": "Links of devices refused because an account linked too many.",
     "malformed": "Frames and items that could not be read.",
     "not_admitted": "Connections that were told to come back later.",
     "pushed": "Entries that were handed to devices, repeats included.",
