@@ -23,6 +23,7 @@ Plant: TypeAlias = Callable[[], AbstractContextManager[None]]
 FOLD = ("tests/core", "tests/scenarios")
 LOOP = (
     "tests/engine/test_loop.py",
+    "tests/engine/test_time.py",
     "tests/engine/test_following.py",
     "tests/engine/test_folding.py",
     "tests/engine/test_forwarder.py",

@@ -12,10 +12,10 @@ from nightmail.engine.loop import FORGET_MS, QUIET_MS, REPEAT_MS, TRIM_MS, TRIM_
 from nightmail.engine.ports import Checkpoint, saving
 from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Accepted, Done, Joined
-from nightmail.model.effects import Answer, Changed, Grew
+from nightmail.model.effects import Answer, Grew
 from nightmail.model.ids import SERVER
 from nightmail.model.limits import DAY_MS
-from nightmail.model.records import Acked, ChangesAcked, FoldRaised, Record, Ticked, decode_record, encode_record
+from nightmail.model.records import Acked, ChangesAcked, FoldRaised, Record, decode_record, encode_record
 from nightmail.model.refusals import DiskFull, Overloaded, Unavailable
 from nightmail.model.rows import Kept, RowKey, Shard
 from nightmail.model.words import Lane
@@ -296,37 +296,6 @@ def test_a_retry_of_what_is_not_durable_yet_waits_for_it() -> None:
 
 
 # --- time -------------------------------------------------------------------------------------
-
-
-def test_time_is_logged_only_when_something_is_due() -> None:
-    rig = started()
-    for _ in range(5):
-        rig.wait(1_000)
-    assert rig.log.batches == []
-    rig.say(PHONE, a_message(life_ms=2_000))
-    rig.log.batches.clear()
-    rig.wait(1_999)
-    assert rig.log.batches == []
-    rig.wait(1)
-    assert [[decode_record(data).body for data in batch] for _, batch in rig.log.batches] == [[Ticked()]]
-    assert (rig.texts(), rig.effects[-1]) == (["gap"], Changed(PHONE))
-    rig.wait(1_000)
-    assert len(rig.log.batches) == 1
-
-
-def test_one_tick_is_under_way_at_a_time() -> None:
-    rig = started()
-    rig.say(PHONE, a_message(life_ms=1_000))
-    rig.log.batches.clear()
-    rig.log.holds = True
-    for _ in range(3):
-        rig.wait(1_000)
-    rig.log.fail()
-    rig.wait(1)
-    rig.wait(1)
-    rig.log.succeed()
-    assert [len(batch) for _, batch in rig.log.batches] == [1, 1]
-    assert (rig.log.held, rig.texts()) == (None, ["gap"])
 
 
 def test_a_checkpoint_is_taken_when_it_is_time_and_only_if_something_happened() -> None:

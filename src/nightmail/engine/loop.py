@@ -127,6 +127,8 @@ class Loop:
         self._unheard: dict[tuple[int, Lane | None], tuple[Record, int]] = {}
         """Acknowledgements whose fate is unknown: the newest of each queue, and how far it reaches."""
         self._failed_at = 0
+        self._tick_end: int | None = 0
+        """The end of the newest batch with a `Ticked`; None while that is not durable. No other follows before it."""
         self._last_at = 0
         self._overloaded = False
         self._trimmed_at = 0
@@ -252,11 +254,9 @@ class Loop:
             self._forwarder.tick(now)
         if not self.ready:
             return
-        if self._appending is None and self.caught_up and is_due(self.state, self._clock()):
-            self._data.append(encode_record(TICK))
-            self._records.append(TICK)
         if self._unheard and now - self._failed_at >= REPEAT_MS:
             self._repeat_acks()
+        self._let_time_pass()
         self.flush()
         self.save()
         if now - self._trimmed_at >= (TRIM_TIGHT_MS if self._log.tight else TRIM_MS):
@@ -264,6 +264,15 @@ class Loop:
         if now - self._forgot_at >= FORGET_MS:
             self._forgot_at = now
             self._rows.forget(self._clock() - self.limits.notes_ms)
+
+    def _let_time_pass(self) -> None:
+        """Have what is due looked at, whatever else is in the log; by one `Ticked` at a time, so that all get on."""
+        folded = self._tick_end is not None and self.state.offset >= self._tick_end
+        if folded and is_due(self.state, self._clock()):
+            self._tick_end = None
+            self._data.append(encode_record(TICK))
+            self._records.append(TICK)
+            self.flush()
 
     def save(self, *, at_once: bool = False) -> None:
         """Take a checkpoint if one is due (or `at_once`), and go on saving the one that was taken."""
@@ -316,10 +325,13 @@ class Loop:
             unknown = [*(batch.records or ()), *self._records]
             self._records.clear()
             self._data.clear()
+            self._tick_end = 0
             self._keep_acks(unknown)
             self._on_effects([Answer(record.via, Unavailable()) for record in unknown if record.via])
             return
         batch.first = first
+        if self._tick_end is None and TICK in (batch.records or ()):
+            self._tick_end = batch.last
         self._folding.take(batch)
         self.flush()
         self._folding.run()
@@ -364,6 +376,8 @@ class Loop:
             self._announced = folded.upto
             if folded.effects:
                 self._on_effects(folded.effects)
+        if self.ready:
+            self._let_time_pass()  # There may be more than one `Ticked` takes: the next one follows at once.
 
     def _rebuild(self) -> None:
         if self._saver.under_way:
