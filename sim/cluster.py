@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from nightmail.core import send
 from nightmail.core.state import State
@@ -17,7 +18,7 @@ from nightmail.engine.cluster.wide import WideRows
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.forwarder import Forwarder
 from nightmail.engine.loop import Loop, LoopLimits, Watcher
-from nightmail.engine.memory import MemoryRegistry, MemoryRows
+from nightmail.engine.memory import MemoryRegistry
 from nightmail.engine.ports import Failed, TrimmedAway
 from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Said
@@ -32,7 +33,7 @@ from .desk import ClusterDesk, Lines
 from .drained import left_over
 from .front import Front, Limits
 from .partition import OwnersLog, Partition, PartitionFaults
-from .shadow import compare_with_replay
+from .shadow import Checkpoints, ShadowRows, compare_with_replay
 from .strict import StrictState
 from .widestore import Faults as StoreFaults
 from .widestore import SimWideStore
@@ -79,7 +80,8 @@ class Owner(Watcher):
             cluster, self.rows = self.cluster, rows
             fold, desk = cluster.newest_fold[self.node], LoopDesk(self.world.chance.randbytes, lambda: self.world.now)
             self.loop = Loop(
-                self.log, CountedRows(rows, self.world), lambda: cluster.clock(self.node), self._on_effects,
+                self.log, ShadowRows(CountedRows(rows, self.world), cluster.checkpoints[self.shard]),
+                lambda: cluster.clock(self.node), self._on_effects,
                 new_state=lambda: StrictState(self.shard, cluster.shards, fold, WATCH_EVERY),
                 forwarder=Forwarder(self.shard, self._forward), pace=lambda: self.world.now,
                 limits=cluster.loop_limits, watcher=self,
@@ -172,6 +174,7 @@ class Cluster:
         self.store.hit = world.hit
         world.clock_slack_ms = 2 * SKEW_MS
         self.partitions = [Partition(world, self._log_faults) for _ in range(self.shards)]
+        self.checkpoints = [Checkpoints(world) for _ in range(self.shards)]
         self.loop_limits = LoopLimits(
             saver=SaverLimits(
                 checkpoint_rows=chance.choice((5, 5_000)),
@@ -363,14 +366,21 @@ class Cluster:
             owner.end()
 
     def check_replay(self) -> None:
-        """What an owner holds is what folding its whole log from the beginning gives."""
+        """What an owner holds is what folding its log gives, from any older checkpoint, by whomever."""
         for owner in self.owners:
             if owner.loop and owner.loop.caught_up:
                 self.world.hit("replay compared")
-                batches = [b for b in self.partitions[owner.shard].batches if b.last <= owner.loop.state.offset]
-                fresh = lambda o=owner: StrictState(o.shard, self.shards, 2, WATCH_EVERY)  # noqa: E731
-                compare_with_replay(owner.loop.state, MemoryRows(), batches, fresh)
+                live, shard = owner.loop.state, owner.shard
+                compare_with_replay(
+                    live, self.checkpoints[shard].some(live.offset), self.partitions[shard].batches,
+                    partial(StrictState, shard, self.shards, 2, WATCH_EVERY), partial(self._in_store, live),
+                )  # fmt: skip
         self._count()
+
+    def _in_store(self, live: State, queue: int) -> list[tuple[int, bytes]] | None:
+        """Whoever is further may have removed what `live` still has."""
+        shard = live.index
+        return None if self.store.pointer(shard) > live.offset else self.store.entries(shard, queue)
 
     def _count(self) -> None:
         for owner in self.owners:

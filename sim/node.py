@@ -7,11 +7,11 @@ operation on the disk, also while it recovers, and the disk can fail, fill up or
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import cast
+from typing import Any, cast
 
 import apsw
 
@@ -32,7 +32,7 @@ from nightmail.model.words import Lane
 from .disk import Disk, PowerCut
 from .drained import left_over
 from .front import Front, Limits
-from .shadow import Shadow, ShadowLog, ShadowRows
+from .shadow import Checkpoints, Shadow, ShadowLog, ShadowRows, compare_with_replay
 from .strict import StrictState
 from .vfs import DiskVfs
 from .world import Broken, World
@@ -104,7 +104,7 @@ class Node(Watcher):
         vfs.disk, vfs.chance = self.disk, Random(world.seed)
         apsw.randomness(0)
         self._vfs = vfs
-        self.shadow = Shadow(world)
+        self._shadow, self._checkpoints = Shadow(), Checkpoints(world)
         self._skew = 0
         self._life = 0
         self.loop: Loop | None = None
@@ -165,7 +165,7 @@ class Node(Watcher):
         )  # fmt: skip
         desk = LoopDesk(self.world.chance.randbytes, self._pace)
         loop = self.loop = Loop(
-            ShadowLog(log, self.shadow), ShadowRows(rows, self.shadow), self._clock, desk.on_effects,
+            ShadowLog(log, self._shadow), ShadowRows(rows, self._checkpoints), self._clock, desk.on_effects,
             new_state=a_watched_state, pace=self._pace, later=self._later, limits=self._loop_limits, watcher=self,
         )  # fmt: skip
         registry = MemoryRegistry(self._limits.gateway.silence_ms)
@@ -332,4 +332,16 @@ class Node(Watcher):
     def check_replay(self) -> None:
         """What was folded live is what a replay from an older checkpoint gives."""
         if self.loop and self.loop.caught_up:
-            self.shadow.check(self.loop.state, a_watched_state)
+            self.world.hit("replay compared")
+            live = self.loop.state
+            older = self._checkpoints.some(live.offset)
+            compare_with_replay(live, older, self._shadow.batches(), a_watched_state, self._in_store)
+
+    def _in_store(self, queue: int) -> Sequence[tuple[int, bytes]] | None:
+        """What a look that disturbs nothing finds."""
+        assert self._rows is not None
+        answers: list[Found | Overtaken | Failed] = []
+        before, self.faults.on = self.faults.on, False
+        self._rows.load([EntryRange(queue, 0, 1 << 62)], answers.append)
+        self.faults.on = before
+        return None if isinstance(answers[0], Failed) else cast("Any", answers[0])[0]

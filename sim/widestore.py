@@ -183,6 +183,9 @@ class SimWideStore:
 
     # --- what is there, without asking the weather ---
 
+    def pointer(self, shard: int) -> int:
+        return self._pointers.get(shard, 0)
+
     def versions(self, shard: int, key: RowKey) -> list[tuple[int, bytes | None]]:
         return self._rows[shard, key].read(0, FAR, self._chance)
 
