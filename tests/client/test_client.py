@@ -9,10 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from nightmail.client import Client
-from nightmail.client.errors import ClientError, Misbehaved, Misused, ProfileInUse, Stopped, StoreFailed
+from nightmail.client.errors import ClientError, Misused, ProfileInUse, Stopped, StoreFailed
 from nightmail.client.events import Connected, Disconnected, Ended
 from nightmail.client.messages import Message, Tick
-from nightmail.client.store import Numbered
 from nightmail.wire.closing import CloseCode
 from tests.client.harbour import QUICK, harbour
 
@@ -177,43 +176,6 @@ def test_a_disk_that_fails_ends_the_client_and_nothing_of_it_was_acknowledged(tm
                     await bob.send("alice", "hello")
             async with Client(tmp_path / "bob", [place.address], limits=QUICK) as again:
                 assert (await anext(again.messages())).text == "hello"
-
-    asyncio.run(story())
-
-
-def test_a_mistake_ends_the_client_with_nothing_half_done(tmp_path: Path) -> None:
-    """The third entry of a batch fails in a way that nobody foresaw: of the first two nothing is kept either."""
-
-    async def story() -> None:
-        async with harbour() as place, place.client(tmp_path, "alice") as alice:
-            async with place.client(tmp_path, "bob") as bob:
-                await bob.ready()
-                await (await alice.send("bob", "hello")).delivered()
-            profile, at = tmp_path / "bob", [place.address]
-            for count in range(3):
-                await (await alice.send("bob", f"{count}")).sent()
-            async with Client(profile, at, limits=QUICK) as bob:
-                assert bob._profile is not None
-                store, before = bob._profile.store, bob._profile.store.cursors()
-                put, rows = store.put_numbered, 0
-
-                def fails(row: Numbered) -> None:
-                    nonlocal rows
-                    rows += 1
-                    if rows == 3:
-                        raise OverflowError("too large")
-                    put(row)
-
-                store.put_numbered = fails
-                with pytest.raises(Misbehaved):
-                    async for _ in bob.messages():
-                        pass
-                with pytest.raises(Misbehaved):
-                    await bob.send("alice", "hello")
-                assert (len(bob.history("alice")), store.cursors()) == (1, before)
-            async with Client(profile, at, limits=QUICK) as bob:
-                incoming = bob.messages()
-                assert [(await anext(incoming)).text for _ in range(3)] == ["0", "1", "2"]
 
     asyncio.run(story())
 

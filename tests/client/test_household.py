@@ -43,6 +43,23 @@ def test_linking_goes_on_although_the_answer_to_the_list_was_lost() -> None:
     assert laptop.told(Provisioned) == [Provisioned()]
 
 
+def test_whoever_waits_is_told_also_if_the_word_to_the_new_device_was_written_before_a_restart() -> None:
+    town, (alice,) = a_town("alice")
+    laptop = town.pair(alice)
+    laptop.connect()
+    while not alice.store.outgoing():
+        laptop.exchange()
+        alice.exchange()
+        town.wait(100)
+    assert (alice.store.errands(ERRAND), alice.told(DeviceLinked)) == ([], [])
+    alice.crash()
+    alice.connect()
+    town.settle()
+    assert alice.told(DeviceLinked) == [DeviceLinked(laptop.me.device)]
+    again(town, alice)
+    assert len(alice.told(DeviceLinked)) == 1
+
+
 def test_a_device_that_was_told_by_an_older_list_asks_for_the_one_that_names_it() -> None:
     town, (alice,) = a_town("alice")
     signed = alice.machine.sealed.trust.of(alice.me.account)

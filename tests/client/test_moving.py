@@ -95,6 +95,25 @@ def test_what_comes_after_the_history_was_cut_follows_it() -> None:
     assert new.store.message(message.id) is not None
 
 
+def test_the_new_device_says_that_it_has_everything_also_if_that_was_written_before_a_restart() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    bob.says(alice, "hi")
+    town.settle()
+    new = town.pair(alice, hand_over=True)
+    new.connect()
+    while not any(row.content and decode_content(row.content).control == Control.MOVED for row in new.store.outgoing()):
+        alice.exchange()
+        new.carry_up()
+        new.carry_down(1)
+        town.wait(100)
+    assert new.told(Moved) == []
+    new.crash()
+    new.connect()
+    pass_time(town, 0, *[2_500] * 4)
+    assert new.told(Moved) == [Moved(new.me.device)]
+    assert Moved(new.me.device) in alice.told(Moved)
+
+
 def test_whom_one_trusts_moves_along_and_another_key_is_announced_on_the_new_device() -> None:
     town, (alice, bob) = a_town("alice", "bob")
     alice.says(bob, "one")

@@ -4,6 +4,10 @@ Knows:   when the machine must be asked, and where its frames go.
 Touches: the machine, on the event loop's thread only; one task, one timer.
 
 What happens in one pass of the loop is one turn, and so one commit: a hundred sends at once cost one sync.
+
+A frame that trips the machine up, in a way that nobody foresaw, is undone together with the machine: the next one is
+made from the store, as after a restart, and the server brings again what was not acknowledged. What the app asked for
+is committed before a frame is taken, so that it is never undone with one.
 """
 
 from __future__ import annotations
@@ -16,10 +20,11 @@ from contextlib import contextmanager, suppress
 from .clock import Clock
 from .connection import Connection
 from .errors import ClientError, Misused, Stopped, StoreFailed
-from .events import Ended, Event, Retrying
+from .events import Disconnected, Ended, Event, Retrying
 from .limits import ClientLimits
 from .machine import Machine
 from .route import Route
+from .stumbling import Stumbles
 
 
 class Driver:
@@ -37,6 +42,12 @@ class Driver:
         self._tell_app, self._ended = tell, ended
         self.clock = Clock()
         self._connection: Connection | None = None
+        self._opened_at = 0
+        self._stumbles = Stumbles(limits)
+        self._stumbled = ""
+        """Why the machine that had this connection is no more; empty: it is there."""
+        self._asked = False
+        """The app has asked for something since the last commit."""
         self._timer: asyncio.TimerHandle | None = None
         self._turn_handle: asyncio.Handle | None = None
         self._committing: asyncio.Future[None] | None = None
@@ -61,6 +72,7 @@ class Driver:
         """
         if self._over:
             raise self._over
+        self._asked = True
         try:
             yield self._machine
         except StoreFailed as error:
@@ -122,6 +134,7 @@ class Driver:
         except Exception as mistake:  # noqa: BLE001  # told as the client's end
             self._broken(mistake)
             return
+        self._asked = False
         committing, self._committing = self._committing, None
         if committing and not committing.done():
             committing.set_result(None)
@@ -183,7 +196,7 @@ class Driver:
             await asyncio.sleep(in_ms / 1_000)
 
     async def _live(self, connection: Connection) -> None:
-        self._connection = connection
+        self._connection, self._opened_at, self._stumbled = connection, self.clock(), ""
         self._step(lambda machine: machine.connected(self.clock()))
         self._turn()
         try:
@@ -192,9 +205,42 @@ class Driver:
             self._connection = None
             self._step(lambda machine: machine.closed(connection.code, self.clock(), connection.why))
             self._turn()
+            if self._stumbled and not self._over:
+                self._tell(Disconnected(self._stumbled, connection.code))
 
     def _receive(self, frame: bytes) -> None:
-        self._step(lambda machine: machine.receive(frame, self.clock()))
+        if self._asked or self._committing:
+            self._turn()
+        if self._over or self._stumbled:
+            return
+        try:
+            self._machine.receive(frame, self.clock())
+        except StoreFailed as error:
+            self._die(error)
+        except Exception as mistake:  # noqa: BLE001  # told, and after a few times the client's end
+            self._stumble(mistake)
+        except BaseException as end:
+            self._broken(end)
+            raise
+        else:
+            self._turn_soon()
+
+    def _stumble(self, mistake: Exception) -> None:
+        """Half of a frame may be written, and nobody knows which half: none of it has happened, and we come back."""
+        self._machine.undo()
+        try:
+            if not self._stumbles.may_go_on(self._machine.reached, self.clock() - self._opened_at):
+                self._broken(mistake)
+                return
+            self._machine = self._machine.anew()
+        except Exception as worse:  # noqa: BLE001  # told as the client's end
+            self._broken(worse)
+            return
+        # Its type and nothing else: its text may be about what was in the frame.
+        self._stumbled = f"a frame could not be taken ({type(mistake.__cause__ or mistake).__name__})"
+        if self._connection:
+            self._connection.hang_up()
+        self._turn_soon()
 
     # --- the end --------------------------------------------------------------------------------
 

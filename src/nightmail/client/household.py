@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from nightmail.e2ee.content import Content
+from nightmail.e2ee.content import Content, decode_content
 from nightmail.e2ee.identity import Address, Identity
 from nightmail.e2ee.peers import Peer
 from nightmail.e2ee.provision import make_provision
@@ -34,6 +34,7 @@ from .outbox import Outbox
 from .reads import Reads
 from .revoking import Revoking
 from .sealed import Sealed
+from .store import Outgoing
 
 ERRAND = "guest "
 AGAIN_MS = 1_000
@@ -78,6 +79,7 @@ class Household:
         self._revoking.on_revoked = self._revoked
         sealed.awaits = lambda: self.moving.awaits
         sealed.pairing.on_handed = self.moving.expect
+        outbox.spoken.on_said = self._said
         self._due: int | None = None
         sealed.roster.on_listed = self.step
         sealed.roster.on_gone = sealed.sessions.on_gone = partial(self.dismiss, why="the server no longer has it")
@@ -171,15 +173,21 @@ class Household:
         data = make_provision(
             guest.secret, guest.address, sealed.keyring.keys.account, hand_over=guest.hand_over
         )  # fmt: skip
-        self._outbox.control(
-            own, control(Control.PROVISION, data), only=guest.device,
-            # Only then may whoever waits for it leave: the guest believes nothing before it is told.
-            then=lambda: self._hub.tell(DeviceLinked(guest.device)),
-        )  # fmt: skip
+        self._outbox.control(own, control(Control.PROVISION, data), only=guest.device)
         self._hub.store.drop_errand(name)
         sealed.sessions.guests.pop(guest.device, None)
         if guest.hand_over:
             self.moving.hand_over(guest.device)
+
+    def _said(self, row: Outgoing) -> None:
+        """The server has a word from here. Only now may whoever waits for that leave, and not when it was written."""
+        match decode_content(row.content).control:
+            case Control.PROVISION:
+                self._hub.tell(DeviceLinked(row.only))
+            case Control.MOVED:
+                self.moving.said()
+            case _:
+                pass
 
     def _revoked(self, device: int) -> None:
         """It may be on the list already, if only the word to it was missing: then the next list does without it."""

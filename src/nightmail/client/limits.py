@@ -77,6 +77,8 @@ class ClientLimits(Struct, frozen=True):
     backoff_ms_max: int = 60_000
     settled_ms: int = 10_000
     """A connection that lasted this long was a good one: the waits begin anew."""
+    stumbles: int = 5
+    """So often in a row a frame may trip the client up, with nothing new in the mailbox in between; then it ends."""
     frame_bytes: int = 16 * 1024 * 1024
     """The largest frame that is read: a batch of the largest entries, and then some."""
     events: int = 10_000

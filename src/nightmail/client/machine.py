@@ -7,7 +7,7 @@ Whoever drives it tells it what happens (`connected`, `receive`, `closed`, `comp
 time; then takes `frames()` to write and `events()` to tell, and calls `tick` when `deadline()` has come.
 Both commit what is open first, so that what happens in one turn costs one commit. `now` is milliseconds
 since 1970 and must not go back. If the store fails, or anything is raised that is not a ClientError, the machine is
-done for: roll the store back, and make a new one from it.
+done for: `undo` what is not durable, and go on with one made `anew` from the store.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ from .reads import Reads
 from .receipts import Receipts
 from .sealed import Sealed
 from .sealer import MakeSealer
-from .store import Identity, Store
+from .store import Cursors, Identity, Store
 from .successors import Successors
 from .ticks import Ticks
 
@@ -87,7 +87,7 @@ class Machine:
         sealer: MakeSealer = Sealed,
     ) -> None:
         """`secrets` is what keys and nonces are drawn from; another `sealer` than the real one is for tests."""
-        self.limits = limits or ClientLimits()
+        self.limits, self._make_sealer = limits or ClientLimits(), sealer
         self._hub = hub = Hub(store, identity, self.limits, chance or SystemRandom(), secrets)
         self._lists = Lists(hub)
         self._sealer = sealer(hub, self._lists)
@@ -134,6 +134,11 @@ class Machine:
         """Why the connection must be closed by us; None: it need not."""
         self.goodbye: Goodbye | None = None
         """What the server said last, if it said why it closes."""
+
+    @property
+    def reached(self) -> Cursors:
+        """How far the mailbox is in the store."""
+        return self._hub.store.cursors()
 
     @property
     def online(self) -> bool:
@@ -302,6 +307,11 @@ class Machine:
     def undo(self) -> None:
         """Nothing that is not durable has happened. The machine is done for."""
         self._hub.store.rollback()
+
+    def anew(self) -> Machine:
+        """What a restart would make of what is durable: nothing that is in memory here is in that one."""
+        hub = self._hub
+        return Machine(hub.store, hub.identity, self.limits, hub.chance, hub.secrets, self._make_sealer)
 
     def frames(self) -> list[bytes]:
         """What to write now, in order; everything behind it is durable."""

@@ -211,17 +211,21 @@ class Moving:
             add_span(spans, part.number, part.number)
         ahead, count = max(ahead, part.ahead), max(count, part.count)
         whole = list(pairs(spans)) == [(1, count)]
-        store.put_errand(FROM, _encode([device, ahead, count, int(told or whole), *spans]))
+        store.put_errand(FROM, _encode([device, ahead, count, told, *spans]))
         if self._awaits and self._has_trust():
             self._awaits = False
             for agreed in self._hub.agreed:
                 agreed(self._hub.identity.account)
         if whole:
-            self._outbox.control(
-                account_of(device), words(Control.MOVED, [count]), only=device,
-                # The old device waits for this word: only when the server has it may somebody leave.
-                then=None if told else lambda: self._hub.tell(Moved(self._hub.identity.device)),
-            )  # fmt: skip
+            self._outbox.control(account_of(device), words(Control.MOVED, [count]), only=device)
+
+    def said(self) -> None:
+        """The server has the word that the old device waits for: now somebody may leave."""
+        store = self._hub.store
+        if (state := store.errand(FROM)) is not None and not (numbers := _numbers(state))[3]:
+            numbers[3] = 1
+            store.put_errand(FROM, _encode(numbers))
+            self._hub.tell(Moved(self._hub.identity.device))
 
     def _has_trust(self) -> bool:
         if (state := self._hub.store.errand(FROM)) is None:

@@ -7,6 +7,8 @@ Never:   keeps one for longer than the server does, or seals it again more often
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,6 +45,8 @@ _word = msgspec.msgpack.Decoder(Word).decode
 class Spoken:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
+        self.on_said: Callable[[Outgoing], None] = lambda _: None
+        """Called with a word that the server has now, the first time; also if it was written before a restart."""
 
     def accepted(self, row: Outgoing) -> None:
         """The server has it: whether the device can open it, is to be seen."""
@@ -53,6 +57,7 @@ class Spoken:
         store.put_errand(name, _encode(Word(row.to, row.lane, row.only, row.content)))
         for oldest in store.errands(TO_ALL)[:-TO_ALL_MAX]:
             store.drop_errand(oldest)
+        self.on_said(row)
 
     def settled(self, original: str, device: int) -> None:
         """The device has it, or is gone."""
