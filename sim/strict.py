@@ -26,6 +26,7 @@ from nightmail.model.ids import account_of, shard_of
 from nightmail.model.records import AnyBody, Copied, Expired, Receipted, Sent, Unlinked, Watched
 from nightmail.model.refusals import MailboxFull
 from nightmail.model.rows import Changes, DueHour, Kept, Keys, Mailbox, Need, Queue, Stream, queue_id
+from nightmail.model.words import Lane
 
 K = TypeVar("K")
 R = TypeVar("R")
@@ -248,6 +249,7 @@ def _strict_step(needs: Needs, step: Step) -> Step:
         watch.steps += 1
         thorough = watch.steps % state.every == 0
         before = {key: _bytes(state, *key) for key in watch.named} if thorough else {}
+        full = _full(state, body)
         counted = len(state.effects), len(state.forwards), len(state.derived)
         watch.phase = Phase.TRY if tried else Phase.STEP
         try:
@@ -266,6 +268,7 @@ def _strict_step(needs: Needs, step: Step) -> Step:
         check_rows(state, watch.written)
         check_consequences(state, *counted)
         check_refusal(state, body, state.effects[counted[0] :])
+        _expect(full.items() <= _full(state, body).items(), "nothing is filed where there is no room", body)
 
     return taken
 
@@ -283,6 +286,7 @@ def check_rows(state: StrictState, written: set[tuple[Kept, Any]]) -> None:
             case Mailbox() as mailbox:
                 for lane, queue in enumerate(mailbox.lanes):
                     _check_queue(state, queue_id(key, lane), queue)
+                _check_bytes(state, key, mailbox)
             case Changes() as changes:
                 _check_changes(changes)
             case Keys() as keys:
@@ -312,6 +316,13 @@ def _check_queue(state: State, number: int, queue: Queue) -> None:
     for seq in entries:
         inside = queue.acked < seq <= queue.head and gap_at(queue.gaps, seq) is None
         _expect(inside, "an entry's number", (seq, queue))
+
+
+def _check_bytes(state: State, device: int, mailbox: Mailbox) -> None:
+    entries = [entry for lane in Lane for entry in state.entries.get(queue_id(device, lane), {}).values()]
+    size = sum(len(entry.ciphertext) for entry in entries)
+    all_here = len(entries) == mailbox.waiting
+    _expect(mailbox.bytes == size if all_here else mailbox.bytes >= size, "bytes that wait", (mailbox, size))
 
 
 def _check_changes(changes: Changes) -> None:
@@ -366,8 +377,25 @@ def check_refusal(state: StrictState, body: AnyBody, effects: Sequence[Effect]) 
     """Only if no device has room is a message refused for want of it."""
     if isinstance(body, Sent) and any(isinstance(e, Answer) and isinstance(e.said, MailboxFull) for e in effects):
         boxes = [state.watched[Kept.MAILBOX].unwatched(envelope.device) for envelope in body.envelopes]
-        full = state.shard.limits.mailbox_entries
-        _expect(all(box is None or box.waiting >= full for box in boxes), "a refusal for want of room", body)
+        _expect(all(box is None or _is_full(state, box) for box in boxes), "a refusal for want of room", body)
+
+
+def _full(state: StrictState, body: AnyBody) -> dict[int, tuple[int, ...]]:
+    """Of the devices that a message is for, those without room, and how far their lanes have come."""
+    boxes = {
+        envelope.device: state.watched[Kept.MAILBOX].unwatched(envelope.device)
+        for envelope in (body.envelopes if isinstance(body, Sent | Copied) else ())
+    }
+    return {
+        device: tuple(queue.head for queue in box.lanes)
+        for device, box in boxes.items()
+        if box and _is_full(state, box)
+    }
+
+
+def _is_full(state: StrictState, box: Mailbox) -> bool:
+    limits = state.shard.limits
+    return box.waiting >= limits.mailbox_entries or box.bytes >= limits.mailbox_bytes
 
 
 def _expect(so: bool, what: str, seen: object) -> None:

@@ -267,6 +267,8 @@ class Tap:
                 word = type(said).__name__
                 if word != "Done":
                     self._world.hit(WORDS.get(word, word))
+                if word == "MailboxFull" and self._device.person.town.has_few_bytes:
+                    self._world.hit("mailbox full by bytes")
 
     def _about_keys(self, asked: Claimed | Listed | Published, said: Said) -> None:
         match asked, said:

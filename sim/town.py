@@ -24,6 +24,11 @@ CALM_ROUNDS = 3
 LAST_CHECKPOINT_MS = 12_000
 """Longer than two checkpoints may be apart."""
 
+FEW_BYTES = 200
+"""A mailbox has room for some twenty messages of this story's people."""
+SEALED_TIMES = 100
+"""How much longer they are once they are sealed."""
+
 
 class Town:
     def __init__(
@@ -58,8 +63,14 @@ class Town:
         fold, gateway = self.limits
         self.habits.high_lane = min(self.habits.high_lane, 0.1)
         self.limits = Limits(
-            replace(fold, mailbox_entries=10_000), replace(gateway, credit_entries=256, credit_bytes=1_048_576)
-        )  # fmt: skip
+            replace(fold, mailbox_entries=10_000, mailbox_bytes=FoldLimits().mailbox_bytes),
+            replace(gateway, credit_entries=256, credit_bytes=1_048_576),
+        )
+
+    @property
+    def has_few_bytes(self) -> bool:
+        """A mailbox that is full here is so by its bytes."""
+        return self.limits.fold.mailbox_bytes < FoldLimits().mailbox_bytes
 
     def open(self, backend: Backend) -> None:
         self.backend = backend
@@ -129,9 +140,14 @@ class Town:
 
 
 def draw_fold_limits(world: World) -> FoldLimits:
-    chance = world.chance
+    chance, roomy = world.chance, FoldLimits()
+    entries, size = chance.choice(
+        ((5, roomy.mailbox_bytes), (20, roomy.mailbox_bytes), (roomy.mailbox_entries, roomy.mailbox_bytes),
+         (roomy.mailbox_entries, FEW_BYTES))
+    )  # fmt: skip
     return FoldLimits(
-        mailbox_entries=chance.choice((5, 20, 10_000)),
+        mailbox_entries=entries,
+        mailbox_bytes=size,
         ring_acks=chance.choice((4, 16, 256)),
         ttl_ms=chance.choice((0, 4_000, 20_000, 300_000)),
         tick_items=chance.choice((1, 3, 256)),
@@ -144,6 +160,9 @@ def few_keys(world: World, limits: FoldLimits) -> FoldLimits:
     chance = world.chance
     return replace(
         limits,
+        mailbox_bytes=limits.mailbox_bytes * SEALED_TIMES
+        if limits.mailbox_bytes == FEW_BYTES
+        else limits.mailbox_bytes,
         stock_one_time=chance.choice((6, 200)),
         stock_kem=chance.choice((3, 40)),
         low_one_time=chance.choice((1, 3)),

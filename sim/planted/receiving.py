@@ -1,10 +1,11 @@
+# pyright: reportPrivateUsage=false
 """Bugs in mailboxes: numbers, gaps, acknowledgements, expiry."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from nightmail.core import mailbox
+from nightmail.core import endings, mailbox
 from nightmail.core.gaps import drop_gaps
 from nightmail.core.state import State
 from nightmail.core.step import Step
@@ -13,7 +14,7 @@ from nightmail.model.rows import Entry, Gap, Kept, queue_id
 from nightmail.model.words import Lane, Reason
 from nightmail.model.words import State as Became
 
-from .tools import Bug, all_of, in_needs, in_step, swap, untold, without, without_entries
+from .tools import Bug, all_of, edit, in_needs, in_step, swap, untold, without, without_entries
 
 
 def _gaps_are_passed_over() -> object:
@@ -102,6 +103,10 @@ BUGS = (
     Bug("a receipt over an unreadable number", in_step(Acked, _everything_was_readable), ("node", "cluster")),
     Bug("a delivered receipt for one's own copies", in_step(Acked, _copies_count), ("node", "cluster")),
     Bug("an ack forgets its receipts", untold(Acked, _is_receipt), ("node",)),
+    Bug("bytes are not given back by an ack",
+        edit(mailbox._take, "mailbox.let_go(len(entry.ciphertext))", "pass"), ("node", "cluster")),
+    Bug("bytes are not given back by an expiry",
+        edit(endings._drop, "mailbox.let_go(len(entry.ciphertext))", "pass"), ("node", "cluster")),
     Bug("expiry forgets the receipt", untold(Expired, _is_receipt), ("node", "cluster")),
     Bug("expiry drops a younger entry", in_step(Expired, _whatever_its_age), ("node", "cluster")),
     Bug("needs of Acked miss the entries", in_needs(Acked, without_entries), ("node", "cluster")),

@@ -10,7 +10,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from nightmail.core import ring, send
+from nightmail.core import mailbox, ring, send
 from nightmail.core.state import State
 from nightmail.core.step import Step
 from nightmail.model.answers import Said
@@ -146,6 +146,9 @@ BUGS = (
     Bug("a stamp runs backward", in_step(Sent, _restamped), ("node", "cluster")),
     Bug("a stamp ignores what its sender had seen", in_step(Sent, _unseeing), ("cluster", "node")),
     Bug("a full device blocks all devices", in_step(Sent, _full_for_all), ("node", "cluster")),
+    Bug("a device full by bytes is not full",
+        all_of((edit(send._check, "and box.bytes < most_bytes", ""),
+                edit(mailbox.is_full, "or mailbox.bytes >= limits.mailbox_bytes", ""))), ("node", "cluster")),
     Bug("a full device is skipped in silence", untold(Sent, _is_full), ("node", "cluster")),
     Bug("a stale device list is accepted", in_step(Sent, _old_list_will_do), ("node", "cluster")),
     Bug("two lanes share one number", all_of((in_step(Sent, _one_lane), in_step(Voided, _one_lane))), ("node",)),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from nightmail.core.mailbox import needs_offer
@@ -9,9 +10,9 @@ from nightmail.model.ids import account_id, device_id
 from nightmail.model.notes import Taken
 from nightmail.model.records import Acked, Record, Unlinked
 from nightmail.model.refusals import AckAboveHead, UnknownDevice
-from nightmail.model.rows import Change, Entry, EntryRange, Gap, Kept, Queue, RowKey, queue_id
+from nightmail.model.rows import Change, Entry, EntryRange, Gap, Kept, Mailbox, Queue, RowKey, queue_id
 from nightmail.model.words import Lane, Reason, State
-from tests.core.world import START, Memory, Person, World, opened
+from tests.core.world import START, Memory, Person, World, opened, sealed
 
 NORMAL, HIGH = Lane
 DELIVERED, FAILED = State.DELIVERED, State.FAILED
@@ -56,6 +57,37 @@ def test_each_lane_is_numbered_from_one_without_gaps(world: World, alice: Person
     assert [(seq, opened(entry)) for seq, entry in world.offer(bob[1], HIGH)] == [(1, "now")]  # type: ignore[misc]
     assert queue(world, bob[1]) == Queue(head=3, acked=0, waiting=3)
     assert queue(world, bob[1], HIGH) == Queue(head=1, acked=0, waiting=1)
+
+
+def test_the_bytes_that_wait_are_counted_in_and_out(world: World, alice: Person, bob: Person) -> None:
+    def waiting() -> int:
+        box = world.mailbox(bob[1])
+        assert box is not None
+        return box.bytes
+
+    def size(*texts: str) -> int:
+        return sum(len(sealed(bob[1], text).ciphertext) for text in texts)
+
+    write(world, alice[1], bob, "one", "three", "x")
+    write(world, alice[1], bob, "high", lane=HIGH)
+    write(world, alice[1], bob, "soon over", life_ms=30_000)
+    assert waiting() == size("one", "three", "x", "high", "soon over")
+    world.do(bob[1], Acked(NORMAL, 1))
+    assert waiting() == size("three", "x", "high", "soon over")
+    world.wait(31_000)
+    assert waiting() == size("three", "x", "high")
+    world.do(bob[1], Acked(NORMAL, 4, (2,)))
+    assert waiting() == size("high")
+    world.do(bob[1], Acked(HIGH, 1))
+    assert waiting() == 0
+
+
+def test_what_was_filed_before_bytes_were_counted_never_counts_below_zero() -> None:
+    before = msgspec.msgpack.decode(msgspec.msgpack.encode([[[3, 0, 3, []], [0, 0, 0, []]], 9]), type=Mailbox)
+    assert before == Mailbox((Queue(3, 0, 3), Queue()), 9, 0)
+    before.bytes += 4
+    before.let_go(5)
+    assert before.bytes == 0
 
 
 def test_a_number_is_never_given_twice_even_when_the_queue_was_empty(world: World, alice: Person, bob: Person) -> None:

@@ -327,6 +327,33 @@ def test_when_all_devices_are_full_the_send_is_refused_and_its_number_is_not_con
     assert world.texts(bob[2]) == ["room"]
 
 
+def test_a_device_is_full_by_bytes_as_it_is_by_entries(world: World) -> None:
+    alice, bob = world.join("alice"), world.join("bob", devices=2)
+    world.limit(mailbox_bytes=len(sealed(bob[1], "a long one").ciphertext))
+    assert isinstance(world.send(alice[1], bob, 1, text="a long one"), Accepted)
+    assert world.send(alice[1], bob, 2) == MailboxFull(10_000)
+    world.do(bob[1], Acked(NORMAL, 1))
+    assert isinstance(world.send(alice[1], bob, 2, text="room"), Accepted)
+    assert (world.texts(bob[1]), world.texts(bob[2])) == (["room"], ["a long one"])
+    key = (alice[1], bob.account, NORMAL, bob[2], State.FAILED, 2)
+    assert world.receipts(alice[1])[-1] == Change(key, 2, START, Reason.MAILBOX_FULL, [2, 2])
+    assert world.texts(bob[1], HIGH) == []
+    assert isinstance(world.send(alice[1], bob, 1, text="high", lane=HIGH), Accepted)
+    assert (world.texts(bob[1], HIGH), world.texts(bob[2], HIGH)) == (["high"], [])
+
+
+def test_a_copy_for_an_own_device_that_is_full_by_bytes_is_told_to_its_sender(world: World) -> None:
+    alice, bob = world.join("alice", devices=2), world.join("bob")
+    world.limit(mailbox_bytes=5)
+    assert isinstance(world.send(alice[1], bob, 1, text="hello"), Accepted)
+    world.do(bob[1], Acked(NORMAL, 1))
+    world.send(alice[1], bob, 2, text="again")
+    assert world.texts(alice[2]) == ["hello"]
+    assert [(c.reason, c.numbers) for c in world.receipts(alice[1]) if c.key[3] == alice[2]] == [
+        (Reason.MAILBOX_FULL, [2, 2])
+    ]
+
+
 def test_both_lanes_share_one_limit(world: World) -> None:
     world.limit(mailbox_entries=2)
     alice, bob = world.join("alice"), world.join("bob")

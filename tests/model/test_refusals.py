@@ -46,7 +46,7 @@ EACH: dict[AnyRefusal, str] = {
     NumberVoided("1:2:3:x"): "1:2:3:x was given up by its sender before it was accepted",
     UnknownRecipient(0xAB): "there is no account ab",
     StaleDevices(4, (1, 2), (3,), ()): "the device list is now version 4: 2 missing, 1 extra, 0 with new keys",
-    MailboxFull(10_000): "every device of the recipient is full: limit 10000 entries",
+    MailboxFull(10_000): "every device of the recipient is full: limit 10000 entries, fewer if they are large",
     AckAboveHead(9): "nothing above 9 was ever handed out",
     HandleTaken("alice"): "'alice' is taken",
     UnknownAccount(0xAB): "there is no account ab",

@@ -221,6 +221,7 @@ def crooked_rows() -> Iterator[tuple[str, Any]]:
     yield "gap above head", box(3, 2, 0, [Gap(3, 4, EXPIRED)])
     yield "gaps out of order", box(5, 0, 3, [Gap(4, 4, EXPIRED), Gap(2, 2, EXPIRED)])
     yield "gaps not merged", box(5, 0, 3, [Gap(2, 2, EXPIRED), Gap(3, 3, EXPIRED)])
+    yield "bytes of nothing", lambda state: state.mailboxes.put(PHONE, Mailbox(bytes=1), 1)
     yield "receipts out of order", told(Changes(2, {KEY: change(KEY, 2, 1, 1), OTHER: change(OTHER, 1, 1, 1)}))
     yield "receipt above head", told(Changes(1, {KEY: change(KEY, 2, 1, 1)}))
     yield "receipt under another key", told(Changes(1, {OTHER: change(KEY, 1, 1, 1)}))

@@ -167,7 +167,7 @@ def test_every_limit_on_the_page_is_the_default() -> None:
         "Numbers that wait for their answer, per stream and lane": f"{fold.ring_acks}",
         "Handed out and unacknowledged": f"{gateway.credit_entries} numbers or {gateway.credit_bytes:,} bytes",
         "Entries in one frame": f"{gateway.batch_entries}, and about {gateway.batch_bytes:,} bytes of ciphertext",
-        "Undelivered entries per device": f"{fold.mailbox_entries:,}",
+        "Undelivered entries per device": f"{fold.mailbox_entries:,}, and {fold.mailbox_bytes:,} bytes of ciphertext",
         "Undelivered entries live": f"{fold.ttl_ms // limits.DAY_MS} days",
         "Messages": f"{gateway.sends_per_s} per second, {gateway.sends_burst} at once",
         "Other items": f"{gateway.items_per_s:,} per second, {gateway.items_burst:,} at once",

@@ -69,6 +69,7 @@ def _drop(state: Shard, device: int, mailbox: Mailbox, lane: Lane, seqs: list[in
     for seq in seqs:
         entry = state.entries[number].pop(seq)
         queue.waiting -= 1
+        mailbox.let_go(len(entry.ciphertext))
         add_gap(queue.gaps, seq, Reason.EXPIRED)
         if state.stored.get(number, 0) >= seq:
             state.dropped.append((number, seq))

@@ -42,8 +42,9 @@ def look_at_clock(state: Shard, mailbox: Mailbox, life_ms: int) -> None:
 
 
 def is_full(state: Shard, mailbox: Mailbox) -> bool:
+    limits = state.shard.limits
     normal, high = mailbox.lanes
-    return normal.waiting + high.waiting >= state.shard.limits.mailbox_entries
+    return normal.waiting + high.waiting >= limits.mailbox_entries or mailbox.bytes >= limits.mailbox_bytes
 
 
 def file(state: Shard, device: int, mailbox: Mailbox, lane: Lane, entry: Entry) -> int:
@@ -51,6 +52,7 @@ def file(state: Shard, device: int, mailbox: Mailbox, lane: Lane, entry: Entry) 
     queue = mailbox.lanes[lane]
     queue.head = seq = queue.head + 1
     queue.waiting += 1
+    mailbox.bytes += len(entry.ciphertext)
     number = device << 1 | lane
     entries = state.entries.get(number)
     if entries is None:
@@ -149,7 +151,7 @@ def step_acked(state: Shard, by: int, via: int, acked: Acked) -> None:
         return  # A repeated or late ack says nothing new.
     queue.acked = upto
     queue.waiting -= len(entries)
-    verdicts = _take(entries, by, low, upto, frozenset(acked.unreadable))
+    verdicts = _take(mailbox, entries, by, low, upto, frozenset(acked.unreadable))
     queue.waiting += len(entries)
     verdicts.tell(state, lane)
     if queue.gaps:
@@ -160,17 +162,19 @@ def step_acked(state: Shard, by: int, via: int, acked: Acked) -> None:
     state.notes.append(Taken(state.shard.now, by, lane, low, upto, acked.unreadable))
 
 
-def _take(entries: Entries, device: int, low: int, high: int, unreadable: frozenset[int]) -> Verdicts:
+def _take(mailbox: Mailbox, entries: Entries, device: int, low: int, high: int, unreadable: frozenset[int]) -> Verdicts:
     """Let go of the entries from `low` to `high`; returns what their senders are to be told."""
     verdicts = Verdicts(device)
     if low == high and not unreadable and (entry := entries.pop(low, None)) is not None:
+        mailbox.let_go(len(entry.ciphertext))
         verdicts.deliver(entry.by, entry.n, entry.n)  # What a phone says most of the time.
         return verdicts
-    by, first, last = 0, 0, 0
+    by, first, last, size = 0, 0, 0, 0
     for seq in range(low, high + 1):
         entry = entries.pop(seq, None)
         if entry is None:
             continue  # A gap: its sender was told when it arose.
+        size += len(entry.ciphertext)
         if entry.n != last + 1 or entry.by != by or seq in unreadable:
             # Anything but the usual case: one more of the same sender.
             verdicts.deliver(by, first, last)
@@ -179,6 +183,7 @@ def _take(entries: Entries, device: int, low: int, high: int, unreadable: frozen
                 verdicts.fail(entry, UNDECRYPTABLE)
                 by = 0
         last = entry.n
+    mailbox.let_go(size)
     verdicts.deliver(by, first, last)
     return verdicts
 

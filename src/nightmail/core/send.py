@@ -126,7 +126,8 @@ def _check(state: Shard, account: Account | None, by: int, sent: Sent) -> AnyRef
         return _stale(account, by, sent)
     if sent.list_version != account.list_version:
         return _stale(account, by, sent)
-    limit, has_room = state.shard.limits.mailbox_entries, False
+    limits, has_room = state.shard.limits, False
+    most, most_bytes = limits.mailbox_entries, limits.mailbox_bytes
     for envelope in envelopes:
         device = envelope.device
         if listed.get(device) != envelope.registration or device == by:
@@ -134,7 +135,7 @@ def _check(state: Shard, account: Account | None, by: int, sent: Sent) -> AnyRef
         box = state.mailboxes.rows[device]
         assert box is not None
         normal, high = box.lanes
-        if normal.waiting + high.waiting < limit:
+        if normal.waiting + high.waiting < most and box.bytes < most_bytes:
             has_room = True
         if sent.life_ms or not box.due:
             mailbox.look_at_clock(state, box, sent.life_ms)
@@ -143,7 +144,7 @@ def _check(state: Shard, account: Account | None, by: int, sent: Sent) -> AnyRef
     if has_room or (not envelopes and (sent.to == account_of(by) or (sent.of is not None and sent.own_envelopes))):
         return None  # Without envelopes: a note to oneself, or a re-seal that is only for a device of one's own.
     # An account without any device to deliver to is full in the same sense: later may do.
-    return MailboxFull(limit)
+    return MailboxFull(most)
 
 
 def _stale(account: Account, by: int, sent: Sent) -> StaleDevices:

@@ -44,6 +44,8 @@ class FoldLimits(Struct, frozen=True, array_like=True):
     """Keys of one device that one account may claim in a minute, so that nobody empties another's stock."""
     devices: int = 32
     """Devices linked to one account at once, listed or not: every receipt goes to each of them."""
+    mailbox_bytes: int = 64 * 1024 * 1024
+    """Bytes of ciphertext that may wait for one device: an ack, an expiry and an unlinking read what they end."""
 
 
 class FormLimits(Struct, frozen=True):

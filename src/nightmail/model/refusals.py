@@ -91,14 +91,14 @@ class StaleDevices(Refusal, frozen=True, tag=0x14):
 
 
 class MailboxFull(Refusal, frozen=True, tag=0x15):
-    """Every device of the recipient holds `limit` undelivered entries."""
+    """Every device of the recipient holds `limit` undelivered entries, or as many bytes as may wait for it."""
 
     retry = True
     limit: int
 
     @property
     def sentence(self) -> str:
-        return f"every device of the recipient is full: limit {self.limit} entries"
+        return f"every device of the recipient is full: limit {self.limit} entries, fewer if they are large"
 
 
 class AckAboveHead(Refusal, frozen=True, tag=0x20):

@@ -262,11 +262,17 @@ class Mailbox(Struct, array_like=True, gc=False):
     lanes: tuple[Queue, Queue] = field(default_factory=lambda: (Queue(), Queue()))
     due: int = 0
     """The second at which its oldest entries are looked at; 0: none is set."""
+    bytes: int = 0
+    """Of ciphertext, in both lanes. Less than there is where entries were filed before this was counted."""
 
     @property
     def waiting(self) -> int:
         normal, high = self.lanes
         return normal.waiting + high.waiting
+
+    def let_go(self, size: int) -> None:
+        """So many bytes wait no longer."""
+        self.bytes = self.bytes - size if self.bytes > size else 0
 
 
 ChangeKey: TypeAlias = tuple[int, int, int, int, int, int]
