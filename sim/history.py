@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -90,6 +91,8 @@ class Seen:
     """Every entry that is safe on it, by its number."""
     arrived: dict[Key, int] = field(default_factory=dict[Key, int])
     """Every entry that it was handed → its sequence number."""
+    acked: tuple[list[tuple[int, int]], list[tuple[int, int]]] = field(default_factory=lambda: ([], []))
+    """Per lane, rising: (when somebody was told of a delivery, the sequence number that it had)."""
     owed: dict[Key, int] = field(default_factory=dict[Key, int])
     """What was accepted for it and has not arrived → since when."""
     reading: set[Key] = field(default_factory=set[Key])
@@ -124,8 +127,12 @@ class History:
         """(account, peer, from, until): narrowest interval in which a block was certainly in force."""
         self.listed: dict[int, list[tuple[int, int, frozenset[int]]]] = {}
         """Account → (when, version, devices) of each device list that the server confirmed."""
+        self.sealed_for: dict[int, dict[str, Message]] = {}
+        """Device → everything that was ever sealed for it, copies for own devices included."""
         self.liars: set[int] = set()
         """Devices that say what is not so."""
+        self.attacks: Counter[int] = Counter()
+        """Device → how much a liar has sealed for it."""
         self.signed: set[bytes] = set()
         """Every list that a device of its account signed."""
         self.calm = False
@@ -149,6 +156,13 @@ class History:
 
     def of(self, device: int) -> Seen:
         return self.seen.setdefault(device, Seen())
+
+    def delivered(self, key: Key, device: int) -> None:
+        """Somebody is told so: whatever stood before it in the device's lane is acknowledged as well."""
+        seen, lane = self.of(device), key[2]
+        seq, known = seen.arrived.get(key, 0), seen.acked[lane]
+        if seq > (known[-1][1] if known else 0):
+            known.append((self._world.now, seq))
 
     def broke(self, promise: str, what: str) -> Broken:
         self._world.tell("checker", f"{promise}: {what}")

@@ -297,6 +297,7 @@ class Liar:
         """Well formed, for the right devices, under the id of somebody else's message: nobody may show it."""
         if item.version and not self.town.healing:
             body = self._message(item.account, devices=item.devices, version=item.version)
+            self.town.history.attacks.update(item.devices.keys())
             self._claim(body, Accepted, StaleDevices, IdReused, Settled)
 
     def _reuse_a_number(self) -> None:

@@ -20,6 +20,7 @@ from nightmail.model.refusals import (
     AckAboveHead,
     DeadLettered,
     IdReused,
+    MailboxFull,
     Malformed,
     NumberVoided,
 )
@@ -31,6 +32,7 @@ from nightmail.wire.frames import decode_from_device, decode_from_server
 from nightmail.wire.items import Answered, Ask, Drained, Entries, Gone, Goodbye, Hello, Receipts
 
 from .history import Message
+from .room import check_failed, check_refused
 from .world import Broken
 
 if TYPE_CHECKING:
@@ -63,6 +65,8 @@ class Tap:
         self._drained = self._holes = False
         self._asked: dict[int, Claimed | Listed | Published] = {}
         """Questions about keys and lists that are not answered yet, over this connection."""
+        self._sending: dict[int, tuple[int, Sent]] = {}
+        """Likewise messages, and when each was said."""
         self._places: dict[tuple[int, bytes], bytes] = {}
         """(device, place in a ratchet) → the digest of what was sealed there."""
         self._published = False
@@ -78,6 +82,7 @@ class Tap:
                 body = item.body
                 if isinstance(body, Sent):
                     self._says(body)
+                    self._sending[item.ref] = self._world.now, body
                 elif isinstance(body, Acked):
                     self._acks(body)
                 elif isinstance(body, Voided):
@@ -99,6 +104,7 @@ class Tap:
         self._ever_said = ({hello.normal}, {hello.high})
         self._again.clear()
         self._asked.clear()
+        self._sending.clear()
         self._drained = self._holes = False
 
     def _acks(self, acked: Acked) -> None:
@@ -122,6 +128,8 @@ class Tap:
         message.links.add(self._link)
         message.envelopes[sent.list_version] = frozenset(envelope.device for envelope in sent.envelopes)
         copies = frozenset(envelope.device for envelope in sent.own_envelopes)
+        for device in message.envelopes[sent.list_version] | copies:
+            self._history.sealed_for.setdefault(device, {})[message.id] = message
         message.own = copies if message.own is None else message.own & copies
         message.sealed_at = message.sealed_at or world.now
         if self._device.person.town.sealed:
@@ -159,6 +167,8 @@ class Tap:
                     self._answered(item.said)
                     if (asked := self._asked.pop(item.ref, None)) is not None:
                         self._about_keys(asked, item.said)
+                    if (sending := self._sending.pop(item.ref, None)) and isinstance(item.said, MailboxFull):
+                        self._check_full(*sending)
                 case Receipts():
                     for change in item.changes:
                         self._receipt(change)
@@ -270,6 +280,11 @@ class Tap:
                 if word == "MailboxFull" and self._device.person.town.has_few_bytes:
                     self._world.hit("mailbox full by bytes")
 
+    def _check_full(self, asked_at: int, sent: Sent) -> None:
+        devices = [envelope.device for envelope in sent.envelopes]
+        if broken := check_refused(self._device.person.town, self._known(sent), devices, asked_at):
+            raise broken
+
     def _about_keys(self, asked: Claimed | Listed | Published, said: Said) -> None:
         match asked, said:
             case Claimed(), Bundle():
@@ -337,6 +352,7 @@ class Tap:
             match State(state):
                 case State.DELIVERED:
                     seen.delivered_at.setdefault(what, set()).add(device)
+                    self._history.delivered(what, device)
                     if device in seen.failed_at.get(what, {}):
                         raise self._broke("receipts never go backward", f"{what} on {device:x}")
                 case State.READ:
@@ -346,6 +362,10 @@ class Tap:
                         raise self._broke("receipts never go backward", f"{what} on {device:x}")
                     if reason == Reason.EXPIRED:
                         self._check_age(self._history.by_number[what])
+                    elif reason == Reason.MAILBOX_FULL and (
+                        broken := check_failed(self._device.person.town, self._history.by_number[what], device)
+                    ):
+                        raise broken
                     seen.failed_at.setdefault(what, {})[device] = reason
                     self._world.hit(f"failed: {reason.name.lower()}")
                 case State.SENT:

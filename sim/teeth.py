@@ -5,7 +5,8 @@
 
 Every bug runs in a process of its own: first the tests that may notice it, as a bonus, then the
 simulations that must, seed by seed, until one breaks. A bug that no simulation catches fails the
-command. The last line on standard output is JSON.
+command, and so does one that only trips over itself (a TypeError in what was planted). The last line
+on standard output is JSON.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ import json
 import multiprocessing
 import os
 import signal
+import struct
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import partial
@@ -32,6 +35,7 @@ import pytest
 from . import claims, owners, powercuts, town
 from .plan import Plan, run
 from .planted import BUGS, Bug
+from .planted.tools import PLANTED_IN
 from .strict import Misstep
 
 ROOT = Path(__file__).parent.parent
@@ -45,7 +49,10 @@ CLAIMS = 3_000
 """In one case."""
 FORGE = 0.1
 """Of what a lying server brings."""
-NOTHING = "", 0
+ACCIDENTS = (TypeError, AttributeError, NameError, KeyError, struct.error)
+"""How a plant shows that does not fit the program any more."""
+PLANTS = Path(__file__).parent / "planted"
+NOTHING = None, 0
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class Verdict:
 # --- the suites: how it broke, and after how many seeds -----------------------------------------
 
 
-def run_suite(suite: str, seconds: float) -> tuple[str, int]:
+def run_suite(suite: str, seconds: float) -> tuple[BaseException | None, int]:
     match suite:
         case "node" | "cluster":
             return _first_broken(SEEDS[suite], lambda seed: run(Plan(suite, seed, seconds=seconds)))
@@ -99,14 +106,24 @@ def claim_keys(seed: int) -> None:
         raise claims.Broken(broken)
 
 
-def _first_broken(seeds: int, try_one: Callable[[int], object]) -> tuple[str, int]:
+def _first_broken(seeds: int, try_one: Callable[[int], object]) -> tuple[BaseException | None, int]:
     for seed in range(1, seeds + 1):
         try:
             with _not_for_ever():
                 try_one(seed)
         except (Exception, Misstep) as broken:  # noqa: BLE001  # however it shows, it shows
-            return f"{type(broken).__name__}: {broken}", seed
+            return broken, seed
     return NOTHING
+
+
+def is_accident(broken: BaseException, raises: tuple[type[Exception], ...] = ()) -> bool:
+    """Whether a plant only stumbled over its own feet: that proves nothing about whoever looks at what it does."""
+    while broken.__cause__ is not None:
+        broken = broken.__cause__
+    if not isinstance(broken, ACCIDENTS) or isinstance(broken, raises):
+        return False
+    frames = traceback.extract_tb(broken.__traceback__)
+    return any(frame.filename.startswith((str(PLANTS), PLANTED_IN)) for frame in frames)
 
 
 class Stuck(Exception):
@@ -145,13 +162,17 @@ def hunt(bug: Bug, *, with_tests: bool = True) -> Verdict:
     """Plant a bug and run the suites until one of them breaks. For a process that ends with it."""
     began = time.monotonic()
     with bug.plant(), mock.patch.object(town, "HEALING_MS", HEALING_MS):
-        suite, (why, seeds) = "", NOTHING
+        suite, (broken, seeds) = "", NOTHING
         for suite in bug.suites:
-            why, seeds = run_suite(suite, bug.seconds)
-            if why:
+            broken, seeds = run_suite(suite, bug.seconds)
+            if broken:
                 break
         noticed = with_tests and run_tests(bug.unit)
-    return Verdict(bug.name, noticed, suite if why else "", seeds, why, time.monotonic() - began)
+    why, caught = "", False
+    if broken:
+        caught = not is_accident(broken, bug.raises)
+        why = ("" if caught else "STUMBLED: ") + f"{type(broken).__name__}: {broken}"
+    return Verdict(bug.name, noticed, suite if caught else "", seeds, why, time.monotonic() - began)
 
 
 def _hunt_named(name: str, with_tests: bool) -> Verdict:
@@ -178,8 +199,9 @@ def main() -> int:
             if asked.why:
                 say(f"           {verdict.why[:300]}")
     survivors = [verdict.name for verdict in verdicts if not verdict.suite]
-    for survivor in survivors:
-        say(f"SURVIVED: {survivor}")
+    for verdict in verdicts:
+        if not verdict.suite:
+            say(f"SURVIVED: {verdict.name}  {verdict.why[:300]}")
     outcome = {
         "campaign": "teeth",
         "planted": len(names),

@@ -56,8 +56,10 @@ def _restamped(step: Step) -> Step:
             step(state, by, via, sent)
             return
         at, stream.at = stream.at, 0
-        step(state, by, via, sent)
-        stream.at = stream.at or at
+        try:
+            step(state, by, via, sent)
+        finally:
+            stream.at = stream.at or at
 
     return wrong
 
@@ -94,8 +96,10 @@ def _old_list_will_do(step: Step) -> Step:
             return
         listed, version = account.listed, account.list_version
         account.listed, account.list_version = given, min(version, sent.list_version)
-        step(state, by, via, sent)
-        account.listed, account.list_version = listed, version
+        try:
+            step(state, by, via, sent)
+        finally:  # A step that meets a row which is not in memory is taken again.
+            account.listed, account.list_version = listed, version
 
     return wrong
 
@@ -113,10 +117,13 @@ def _with_a_hole(step: Step) -> Step:
         if stream is None or sent.n <= (numbers := stream.lanes[sent.lane]).last + 1:
             step(state, by, via, sent)
             return
-        last, numbers.last = numbers.last, sent.n - 1
-        step(state, by, via, sent)
-        if numbers.last < sent.n:
-            numbers.last = last
+        before = numbers.last, numbers.low, numbers.ring
+        numbers.last, numbers.low, numbers.ring = sent.n - 1, sent.n, bytearray()
+        try:
+            step(state, by, via, sent)
+        finally:
+            if numbers.last < sent.n:
+                numbers.last, numbers.low, numbers.ring = before
 
     return wrong
 
@@ -127,9 +134,11 @@ def _never_blocked(step: Step) -> Step:
         blocked = account.blocked if account else {}
         if account:
             account.blocked = {}
-        step(state, by, via, sent)
-        if account:
-            account.blocked = blocked
+        try:
+            step(state, by, via, sent)
+        finally:
+            if account:
+                account.blocked = blocked
 
     return wrong
 

@@ -32,6 +32,10 @@ LOOP = (
 )
 
 
+PLANTED_IN = "<planted in"
+"""How the name of a file begins that is no file, but a function with something planted in it."""
+
+
 class Uprooted(Exception):
     """The program has changed, and the bug has no place in it any more: plant it anew."""
 
@@ -46,6 +50,8 @@ class Bug:
     """Tests that may catch it, too."""
     seconds: float = 6.0
     """Of simulated time in each world: short ones, so that there can be many."""
+    raises: tuple[type[Exception], ...] = ()
+    """Accidents (`sim.teeth.ACCIDENTS`) by which it does show in the program; others are the plant's own."""
 
 
 # --- exchanging parts -------------------------------------------------------------------------
@@ -99,7 +105,7 @@ def edited(function: Callable[..., Any], old: str, new: str, **names: object) ->
         raise Uprooted(f"{function.__qualname__} has {old!r} {source.count(old)} times")
     # Postponed annotations, as in the module it came from: some names exist for the type checker only.
     text = "from __future__ import annotations\n" + source.replace(old, new)
-    code = compile(text, f"<planted in {function.__qualname__}>", "exec")
+    code = compile(text, f"{PLANTED_IN} {function.__qualname__}>", "exec")
     made: dict[str, Any] = {}
     exec(code, {**sys.modules[function.__module__].__dict__, **names}, made)
     return made[function.__name__]

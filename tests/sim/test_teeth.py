@@ -1,14 +1,20 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from nightmail.core.mailbox import offer
-from nightmail.core.step import FOLDS
+from nightmail.core.state import State
+from nightmail.core.step import FOLDS, Step
 from nightmail.engine.forwarder import Forwarder
+from nightmail.model.ids import device_id
+from nightmail.model.records import Sent
 from sim import teeth
 from sim.plan import Plan, run
 from sim.planted import BUGS, Bug, Uprooted
-from sim.planted.tools import edit, edit_method, swap
+from sim.planted.tools import edit, edit_method, in_step, swap
 
 SEEDS = {"node": 2, "cluster": 1, "sealed": 4, "forged": 4, "owners": 20, "powercuts": 2, "claims": 2}
 
@@ -25,7 +31,7 @@ def few_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("few_seeds")
 @pytest.mark.parametrize("suite", SEEDS)
 def test_without_a_planted_bug_a_suite_passes(suite: str) -> None:
-    assert teeth.run_suite(suite, seconds=3) == ("", 0)
+    assert teeth.run_suite(suite, seconds=3) == teeth.NOTHING
 
 
 @pytest.mark.usefixtures("few_seeds")
@@ -56,6 +62,31 @@ def test_the_world_that_caught_a_bug_is_sound_without_it() -> None:
 def test_a_bug_that_shows_nowhere_survives() -> None:
     harmless = Bug("harmless", lambda: swap(offer, offer), ("owners",))
     assert teeth.hunt(harmless, with_tests=False).suite == ""
+
+
+def _stumble(_step: Step) -> Step:
+    def wrong(state: State, by: int, via: int, sent: Sent) -> None:
+        raise KeyError(sent.id)
+
+    return wrong
+
+
+@pytest.mark.usefixtures("few_seeds")
+def test_a_bug_that_stumbles_over_itself_counts_as_not_caught_unless_it_says_that_this_is_how_it_shows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(teeth, "PLANTS", Path(__file__))
+    stumbling = Bug("stumbling", in_step(Sent, _stumble), ("node",))
+    verdict = teeth.hunt(stumbling, with_tests=False)
+    assert verdict.suite == ""
+    assert verdict.why.startswith("STUMBLED: ")
+    assert teeth.hunt(replace(stumbling, raises=(KeyError,)), with_tests=False).suite == "node"
+
+
+def test_an_accident_of_the_program_itself_is_none_of_a_plant() -> None:
+    with pytest.raises(TypeError) as caught:
+        device_id("x", 1)  # pyright: ignore[reportArgumentType]
+    assert not teeth.is_accident(caught.value)
 
 
 @pytest.mark.parametrize("planted", BUGS, ids=lambda planted: planted.name)
