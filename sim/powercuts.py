@@ -3,9 +3,10 @@
     python -m sim.powercuts --cuts 20000 --seed 1        the campaign
     python -m sim.powercuts --cuts 1 --seed S            one case, as a failure prints it
 
-One case is one life of a folder: log and rows on ONE simulated disk are used as the loop uses
-them, and the power is cut at a random operation, also while recovering from the cut before.
-Then: the rows are those after the last confirmed checkpoint or after the one that was under
+One case is a folder in several lives: log and rows on ONE simulated disk are used as the loop uses
+them, and the power is cut at a random operation, also while recovering from the cut before. Some
+lives end otherwise, and are counted apart: only the process is killed, or a disk error keeps it from
+going on. Then: the rows are those after the last confirmed checkpoint or after the one that was under
 way; the log has every confirmed batch above them, in order, and nothing that was never written.
 
 Knows:   what was confirmed, and a model of what that means.
@@ -20,6 +21,7 @@ import errno
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -50,7 +52,10 @@ from .world import PYTHON
 
 FOLDER = "data"
 LIVES = 4
-"""Power cuts in one case: what one recovery leaves is where the next one starts."""
+"""In one case: what one recovery leaves is where the next one starts."""
+ENDINGS = ("cuts", "cuts_in_recovery", "cuts_at_birth", "kills", "errors")
+"""How lives ended: by a power cut, of which some came while a folder was opened again and some while it was made;
+by a kill; by an error of the disk, after which the machine was switched off."""
 SETTINGS = SqliteSettings(cache_kib=64, wal_truncate_ms=3, wal_pages=24, forget_blocks=2)
 FAILING = {"write": 0.01, "sync": 0.03}
 """How often these go wrong, in a folder on a bad disk."""
@@ -83,10 +88,13 @@ class Faults:
         self.errors = errors
         self.left = 0
         self._at_sync_of, self._kills, self._doubted = "", False, False
+        self.ended_by: type[PowerCut] | None = None
+        """What came at the planned operation, if it has come."""
         self._spared = 0
         """Syncs to let pass before the one at which the power is cut."""
 
     def plan(self, operations: int) -> None:
+        self.ended_by = None
         self.left = self._chance.randrange(1, operations)
         # Just before a sync most is at stake; and sometimes only the process dies.
         self._at_sync_of = self._chance.choice(("", "", "*log-*", "*rows.*"))
@@ -103,7 +111,8 @@ class Faults:
             if not awaited or self._spared:
                 self.left, self._spared = 1, self._spared - awaited
         if self.left == 0:
-            raise Killed if self._kills else PowerCut
+            self.ended_by = Killed if self._kills else PowerCut
+            raise self.ended_by
         if self.errors and operation in FAILING and self._chance.random() < FAILING[operation]:
             if operation == "sync" and self.left > 0 and self._chance.random() < 0.7:
                 self._doubt(path)
@@ -130,7 +139,9 @@ class Case:
 
     def __init__(self, vfs: DiskVfs, seed: int) -> None:
         self.chance = Random(seed)
-        self.cuts_in_recovery = 0
+        self.endings: Counter[str] = Counter()
+        """See ENDINGS."""
+        self._is_made = False
         self._faults = Faults(self.chance, errors=self.chance.random() < 0.5)
         self._disk = Disk(self.chance, self._faults)
         self._vfs = vfs
@@ -163,6 +174,7 @@ class Case:
         opened = None
         try:
             opened = self._open()
+            self._is_made = True
             while self._disk.is_on:
                 self._use(*opened)
         except PowerCut:
@@ -177,7 +189,17 @@ class Case:
                 self._disk.power_cut()
             if opened:
                 opened[0].close()
-        self.cuts_in_recovery += opened is None
+        self._count_ending(while_opening=opened is None)
+
+    def _count_ending(self, *, while_opening: bool) -> None:
+        if self._faults.ended_by is None:
+            self.endings["errors"] += 1
+        elif self._faults.ended_by is Killed:
+            self.endings["kills"] += 1
+        else:
+            self.endings["cuts"] += 1
+            if while_opening:
+                self.endings["cuts_in_recovery" if self._is_made else "cuts_at_birth"] += 1
 
     def _open(self) -> tuple[SqliteRows, FileLog]:
         rows = SqliteRows(
@@ -322,14 +344,14 @@ def _read_all(rows: Rows, since: int) -> dict[object, object]:
 
 
 def run_campaign(cuts: int, seed: int, say: Callable[[str], None]) -> dict[str, object]:
-    """As many cases as it takes. Stops at the first that is broken."""
+    """As many cases as it takes for so many power cuts. Stops at the first that is broken."""
     began = said = time.monotonic()
-    outcome: dict[str, object] = {"campaign": "powercuts", "cuts": 0, "seed": seed}
     vfs = DiskVfs("powercuts", Disk(Random(0)), Random(0), default=True)
-    done = in_recovery = lost = torn = 0
+    endings: Counter[str] = Counter()
+    lost = torn = 0
     case_seed = seed
     try:
-        while done < cuts:
+        while endings["cuts"] < cuts:
             case = Case(vfs, case_seed)
             try:
                 case.run()
@@ -339,16 +361,24 @@ def run_campaign(cuts: int, seed: int, say: Callable[[str], None]) -> dict[str, 
             except Torn as error:
                 torn += 1
                 say(_failure(case_seed, error))
-            done, in_recovery, case_seed = done + LIVES, in_recovery + case.cuts_in_recovery, case_seed + 1
+            endings += case.endings
+            case_seed += 1
             if lost or torn:
                 break
             if (now := time.monotonic()) - said >= 1:
                 said = now
+                done, in_recovery = endings["cuts"], endings["cuts_in_recovery"]
                 say(f"{done:,} of {cuts:,} cuts, {in_recovery:,} in recovery, {done / (now - began):,.0f} per second")
     finally:
         vfs.unregister()
-    seconds = round(time.monotonic() - began, 1)
-    return outcome | {"cuts": done, "cuts_in_recovery": in_recovery, "lost": lost, "torn": torn, "seconds": seconds}
+    return {
+        "campaign": "powercuts",
+        "seed": seed,
+        **{ending: endings[ending] for ending in ENDINGS},
+        "lost": lost,
+        "torn": torn,
+        "seconds": round(time.monotonic() - began, 1),
+    }
 
 
 def _failure(seed: int, error: Exception) -> str:

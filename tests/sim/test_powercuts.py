@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from contextlib import nullcontext
 
 import pytest
 
 from nightmail.engine.sqlite import connect
-from sim.powercuts import run_campaign
+from sim.disk import Disk, Killed, PowerCut
+from sim.powercuts import ENDINGS, run_campaign
 
 
 def run(cuts: int, seed: int) -> tuple[dict[str, object], list[str]]:
@@ -17,7 +20,30 @@ def run(cuts: int, seed: int) -> tuple[dict[str, object], list[str]]:
 
 def test_no_power_cut_loses_or_tears_anything() -> None:
     outcome, _ = run(80, seed=1)
-    assert (outcome["cuts"], outcome["lost"], outcome["torn"]) == (80, 0, 0)
+    assert (outcome["lost"], outcome["torn"]) == (0, 0)
+
+
+def test_what_is_counted_as_a_power_cut_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    happened: Counter[str] = Counter()
+
+    def counted(name: str) -> None:
+        right = getattr(Disk, name)
+
+        def do(disk: Disk) -> None:
+            # A machine that is switched off because of an error had all its operations.
+            happened[name if sys.exc_info()[0] in (PowerCut, Killed) else "switched off"] += 1
+            right(disk)
+
+        monkeypatch.setattr(Disk, name, do)
+
+    counted("power_cut")
+    counted("kill")
+    outcome, _ = run(300, seed=1)
+    assert (outcome["cuts"], outcome["kills"], outcome["errors"]) == tuple(
+        happened[what] for what in ("power_cut", "kill", "switched off")
+    )
+    assert min(int(str(outcome[ending])) for ending in ENDINGS) > 5
+    assert int(str(outcome["cuts"])) >= 300
 
 
 def test_one_seed_is_one_campaign() -> None:
