@@ -24,7 +24,7 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 from msgspec import Struct
 
 from nightmail.engine.cluster.store import Block, Done
-from nightmail.engine.ports import Failed
+from nightmail.engine.ports import Failed, is_nowhere
 from nightmail.model.rows import EntryRange, RowKey
 
 T = TypeVar("T")
@@ -117,6 +117,8 @@ class SimWideStore:
     # --- rows ---
 
     def read_row(self, shard: int, key: RowKey, upto: int, done: Callable[[bytes | None | Failed], None]) -> None:
+        assert not is_nowhere(key), "a column has 64 bits"
+
         def newest() -> bytes | None:
             versions = self._rows[shard, key].read(0, upto, self._chance)
             return versions[-1][1] if versions else None
@@ -134,6 +136,7 @@ class SimWideStore:
     def read_entries(
         self, shard: int, wanted: EntryRange, done: Callable[[Sequence[tuple[int, bytes]] | Failed], None]
     ) -> None:
+        assert not is_nowhere(wanted), "a column has 64 bits"
         self._read(lambda: self._entries[shard, wanted.queue].read(wanted.low, wanted.high, self._chance), done)
 
     def write_entry(self, shard: int, queue: int, seq: int, entry: bytes, done: Done) -> None:

@@ -93,6 +93,18 @@ def test_what_is_saved_is_found_in_the_order_it_is_asked_for(rows: Rows) -> None
     ]
 
 
+@pytest.mark.parametrize("beyond", [1 << 63, -(1 << 63) - 1, 1 << 200])
+def test_what_no_store_could_hold_does_not_exist(rows: Rows, beyond: int) -> None:
+    edge = (1 << 63) - 1
+    kept = [saving(RowKey(Kept.ACCOUNT, edge), 1, b"row"), saving(RowKey(Kept.STREAM, edge, edge), 1, b"stream")]
+    save(rows, Checkpoint(1, 1, rows=kept, entries=[(edge, 1, b"entry")]))
+    at_the_edge = RowKey(Kept.ACCOUNT, edge), RowKey(Kept.STREAM, edge, edge), EntryRange(edge, 1, edge)
+    assert load(rows, *at_the_edge) == [b"row", b"stream", [(1, b"entry")]]
+    for kind in Kept:
+        assert load(rows, RowKey(kind, beyond), RowKey(kind, edge, beyond), SHARD) == [None, None, None]
+    assert load(rows, EntryRange(beyond, 1, 9), EntryRange(edge, -(1 << 80), 1 << 80)) == [[], []]
+
+
 def test_a_row_is_replaced_and_removed(rows: Rows) -> None:
     save(rows, Checkpoint(1, 1, rows=[saving(SHARD, 1, b"old"), saving(MAILBOX, 1, b"box")]))
     save(rows, Checkpoint(2, 1, rows=[saving(SHARD, 2, b"new"), saving(MAILBOX, 2, None)]))

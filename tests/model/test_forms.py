@@ -213,6 +213,8 @@ MALFORMED: dict[str, tuple[AnyBody, str]] = {
     "no device revoked": (Unlinked(0), f"device is not {DEVICES}"),
     "a device beyond": (Unlinked(DEVICE_MAX + 1), f"device is not {DEVICES}"),
     "nobody closed": (Closed(0), "account is not between 1 and"),
+    "nobody blocks": (Blocked(0, BOB, True), "account is not between 1 and"),
+    "somebody beyond blocks": (Blocked(1 << 63, BOB, True), "account is not between 1 and"),
     "nobody blocked": (Blocked(BOB, 0, True), "peer is not between 1 and"),
     "nobody's receipts": (ReceiptsSet(0, True), "account is not between 1 and"),
     "keys of no registration": (but(PUBLISHED, registration=-1), f"registration is not between 0 {NUMBERS}"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from .ports import Checkpoint, Damaged, Failed, Found, Need, Overtaken, RowKey, Seat, Stored
+from .ports import Checkpoint, Damaged, Failed, Found, Need, Overtaken, RowKey, Seat, Stored, is_nowhere
 
 SEAT_MS = 90_000
 """A seat that is not taken again for this long is free."""
@@ -68,6 +68,8 @@ class MemoryRows:
         for need in needs:
             if isinstance(need, RowKey):
                 found.append(self.rows.get(need))
+            elif is_nowhere(need):
+                found.append([])
             else:
                 of_queue = ((seq, body) for (queue, seq), body in self.entries.items() if queue == need.queue)
                 found.append(sorted((seq, body) for seq, body in of_queue if need.low <= seq <= need.high))

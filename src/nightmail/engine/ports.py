@@ -155,6 +155,15 @@ class Failed(Struct, frozen=True):
     why: str
 
 
+KEY_END = 1 << 63
+"""Every store holds the numbers of a key from -KEY_END up to, but not including, this."""
+
+
+def is_nowhere(need: Need) -> bool:
+    """Whether no store could hold what is asked for. Then it does not exist: every store finds None, or no entries."""
+    return min(need) < -KEY_END or max(need) >= KEY_END
+
+
 Found: TypeAlias = Sequence[bytes | None | Sequence[tuple[int, bytes]]]
 """Per need, in order: a row's bytes or None; for a range, its (seq, entry) pairs in order."""
 
@@ -168,7 +177,7 @@ class Rows(Protocol):
         ...
 
     def load(self, needs: Sequence[Need], done: Callable[[Found | Overtaken | Failed], None]) -> None:
-        """Read rows and entry ranges as of `pointer`."""
+        """Read rows and entry ranges as of `pointer`. What `is_nowhere` is not there, and no failure."""
         ...
 
     def save(self, checkpoint: Checkpoint, done: Callable[[Overtaken | Failed | None], None]) -> None:
@@ -321,5 +330,6 @@ __all__ = [
     "TooNew",
     "TrimmedAway",
     "Unwritable",
+    "is_nowhere",
     "saving",
 ]  # fmt: skip

@@ -70,7 +70,7 @@ class Form:
             Listed: self._listed,
             Unlinked: lambda _, body: _out_of(body.device, 1, DEVICE_MAX, "device"),
             Closed: lambda _, body: _out_of(body.account, 1, ACCOUNT_MAX, "account"),
-            Blocked: lambda _, body: _out_of(body.peer, 1, ACCOUNT_MAX, "peer"),
+            Blocked: self._blocked,
             ReceiptsSet: lambda _, body: _out_of(body.account, 1, ACCOUNT_MAX, "account"),
             Published: self._published,
             Claimed: self._claimed,
@@ -203,6 +203,9 @@ class Form:
         if (len(new.salt), len(new.digest)) not in ((0, 0), (PIN_SALT_BYTES, PIN_BYTES)):
             return f"a lock has a salt of {PIN_SALT_BYTES} and a digest of {PIN_BYTES} bytes, or neither"
         return _out_of(new.account, 1, ACCOUNT_MAX, "account")
+
+    def _blocked(self, _: int, wish: Blocked) -> Complaint:
+        return _out_of(wish.account, 1, ACCOUNT_MAX, "account") or _out_of(wish.peer, 1, ACCOUNT_MAX, "peer")
 
     def _listed(self, _: int, new: Listed) -> Complaint:
         if len(new.devices) > self._form.envelopes or len(set(new.devices)) < len(new.devices):

@@ -44,7 +44,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from nightmail.engine.ports import Checkpoint, Failed, Found, Overtaken
+from nightmail.engine.ports import Checkpoint, Failed, Found, Overtaken, is_nowhere
 from nightmail.model.rows import EntryRange, Need, RowKey
 
 from .store import Block, Done, WideStore
@@ -138,7 +138,9 @@ class WideRows:
                 found[nth] = answer
                 done(None)
 
-        if isinstance(need, RowKey):
+        if is_nowhere(need):
+            answered(None if isinstance(need, RowKey) else [])
+        elif isinstance(need, RowKey):
             self._store.read_row(self._shard, need, self._as_of(asked), answered)
         else:
             self._store.read_entries(self._shard, need, answered)

@@ -16,7 +16,7 @@ from typing import cast
 import apsw
 from msgspec import Struct
 
-from nightmail.engine.ports import Checkpoint, EngineError, Failed, Found, Overtaken, Post
+from nightmail.engine.ports import Checkpoint, EngineError, Failed, Found, Overtaken, Post, is_nowhere
 from nightmail.engine.writer import Execute
 from nightmail.model.rows import Need, RowKey
 
@@ -121,7 +121,9 @@ class SqliteRows:
             query = self._reads_with().execute
             for need in needs:
                 # Point reads one by one: measured faster than one statement for all of them.
-                if isinstance(need, RowKey):
+                if is_nowhere(need):
+                    found.append(None if isinstance(need, RowKey) else [])
+                elif isinstance(need, RowKey):
                     found.append(query(*statements.read_row(need)).get)  # pyright: ignore[reportArgumentType]
                 else:
                     found.append(query(statements.READ_RANGE, need).fetchall())  # pyright: ignore[reportArgumentType]
