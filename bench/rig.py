@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
@@ -117,8 +117,8 @@ class MeasuredRows:
     def save(self, checkpoint: Checkpoint, done: Callable[[Overtaken | Failed | None], None]) -> None:
         self._rows.save(checkpoint, done)
 
-    def recall(self, device: int, since: int) -> Iterator[bytes]:
-        return self._rows.recall(device, since)
+    def recall(self, devices: Collection[int], since: int) -> Iterator[bytes]:
+        return self._rows.recall(devices, since)
 
     def forget(self, before: int) -> None:
         self._rows.forget(before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from nightmail.engine.ports import Checkpoint, Failed, Found, Need, Overtaken, Rows
 
@@ -35,8 +35,8 @@ class CountedRows:
         if isinstance(outcome, Overtaken):
             self._world.hit("overtaken")
 
-    def recall(self, device: int, since: int) -> Iterator[bytes]:
-        return self._rows.recall(device, since)
+    def recall(self, devices: Collection[int], since: int) -> Iterator[bytes]:
+        return self._rows.recall(devices, since)
 
     def forget(self, before: int) -> None:
         self._rows.forget(before)

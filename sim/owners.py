@@ -124,7 +124,7 @@ class History:
             entries=[(q, seq, entry(q, seq)) for q, (then, now) in pairs for seq in now.waiting() if seq > then.head],
             cleared=[(q, now.acked) for q, (then, now) in pairs if now.acked > then.acked],
             dropped=[(q, seq) for q, (then, now) in pairs for seq in sorted(now.dropped - then.dropped)],
-            notes=bytes(range(base + 1, upto + 1)),
+            notes=[bytes((offset,)) for offset in range(base + 1, upto + 1)],
             noted=frozenset((DEVICE,)),
         )
 
@@ -323,7 +323,7 @@ class Run:
             self.history.check(rows.pointer, EVERYTHING, found)
 
         rows.load(EVERYTHING, done)
-        told = b"".join(rows.recall(DEVICE, 0))
+        told = b"".join(rows.recall((DEVICE,), 0))
         if told != bytes(range(1, LENGTH + 1)):
             raise Broken(f"the delivery log tells {list(told)}")
 

@@ -56,7 +56,7 @@ LIVES = 4
 ENDINGS = ("cuts", "cuts_in_recovery", "cuts_at_birth", "kills", "errors")
 """How lives ended: by a power cut, of which some came while a folder was opened again and some while it was made;
 by a kill; by an error of the disk, after which the machine was switched off."""
-SETTINGS = SqliteSettings(cache_kib=64, wal_truncate_ms=3, wal_pages=24, forget_blocks=2)
+SETTINGS = SqliteSettings(cache_kib=64, wal_truncate_ms=3, wal_pages=24, forget_bytes=1_000)
 FAILING = {"write": 0.01, "sync": 0.03}
 """How often these go wrong, in a folder on a bad disk."""
 KEYS = [RowKey(kind, a) for kind in (Kept.SHARD, Kept.MAILBOX, Kept.STREAM) for a in range(4)]
@@ -288,7 +288,7 @@ class Case:
             entries=[(queue, seq, body) for (queue, seq), body in entries.items()],
             cleared=[chance.choice(waiting)] if waiting and chance.random() < 0.6 else [],
             dropped=[chance.choice(waiting)] if waiting and chance.random() < 0.3 else [],
-            notes=chance.randbytes(chance.choice((0, 40, 900))),
+            notes=[chance.randbytes(chance.choice((40, 900))) for _ in range(chance.randrange(4))],
             noted=frozenset(chance.choices(range(1, 9), k=2)),
         )
 
@@ -336,7 +336,7 @@ def _read_all(rows: Rows, since: int) -> dict[object, object]:
     if isinstance(found, Failed):
         raise EngineError(found.why)
     assert not isinstance(found, Overtaken)
-    notes = {f"notes of {device}": list(rows.recall(device, since)) for device in range(1, 9)}
+    notes = {f"notes of {device}": list(rows.recall((device,), since)) for device in range(1, 9)}
     return {**dict(zip(EVERYTHING, found, strict=True)), **notes}
 
 

@@ -5,7 +5,7 @@ Stands between the loop and its ports and changes nothing that passes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from hashlib import sha256
 from typing import TypeAlias
 
@@ -187,8 +187,8 @@ class ShadowRows:
         self._checkpoints.take(self._rows.pointer, checkpoint)
         self._rows.save(checkpoint, done)
 
-    def recall(self, device: int, since: int) -> Iterator[bytes]:
-        return self._rows.recall(device, since)
+    def recall(self, devices: Collection[int], since: int) -> Iterator[bytes]:
+        return self._rows.recall(devices, since)
 
     def forget(self, before: int) -> None:
         self._rows.forget(before)

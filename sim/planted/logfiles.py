@@ -15,7 +15,7 @@ from nightmail.engine.filelog.files import File, Files
 from nightmail.engine.filelog.log import FileLog
 from nightmail.engine.filelog.walk import Walk, read_head
 from nightmail.engine.ports import Stored
-from nightmail.engine.sqlite import connect
+from nightmail.engine.sqlite import connect, statements
 
 from .tools import Bug, edit, edit_method, swap
 
@@ -86,4 +86,8 @@ BUGS = (
     Bug("a checkpoint is not one transaction", _in_pieces, ("powercuts", "node"), ROWS),
     Bug("the write-ahead log is believed after a failed sync",
         lambda: swap(connect.refresh_wal, lambda _place: None), ("powercuts", "node"), ROWS),
+    Bug("of the delivery log's pieces the last is not stored",
+        edit(statements.write, "enumerate(others, 1)", "enumerate(others[:-1], 1)"), ("powercuts",), ROWS),
+    Bug("a block of the delivery log is dropped before its time",
+        edit(statements.drop_notes, "(before,)", "(before + 1,)"), ("powercuts",), ROWS),
 )  # fmt: skip

@@ -33,7 +33,7 @@ def sqlite_inline(folder: Path) -> Rows:
 
 
 def sqlite_alone(folder: Path) -> Rows:
-    quick = SqliteSettings(wal_truncate_ms=3, forget_blocks=2)
+    quick = SqliteSettings(wal_truncate_ms=3, forget_bytes=2)
     return SqliteRows(folder, post=inline, execute=inline, entropy=bytes, settings=quick, alone=True)
 
 
@@ -72,7 +72,7 @@ def load(rows: Rows, *needs: RowKey | EntryRange) -> Found:
 def test_at_birth_there_is_nothing(rows: Rows) -> None:
     assert rows.pointer == 0
     assert load(rows, SHARD, EntryRange(QUEUE, 1, 9)) == [None, []]
-    assert list(rows.recall(BOB, 0)) == []
+    assert list(rows.recall((BOB,), 0)) == []
 
 
 def test_what_is_saved_is_found_in_the_order_it_is_asked_for(rows: Rows) -> None:
@@ -125,11 +125,17 @@ def test_cleared_and_dropped_entries_are_gone_and_their_neighbours_are_not(rows:
 
 def test_the_same_checkpoint_may_be_saved_again(rows: Rows) -> None:
     again = Checkpoint(
-        4, 1, rows=[saving(SHARD, 4, b"x")], entries=[(3, 1, b"e")], cleared=[(2, 9)], notes=b"n", noted=frozenset((1,))
+        4,
+        1,
+        rows=[saving(SHARD, 4, b"x")],
+        entries=[(3, 1, b"e")],
+        cleared=[(2, 9)],
+        notes=[b"n", b"o"],
+        noted=frozenset((1,)),
     )
     assert [save(rows, again), save(rows, again)] == [None, None]
     assert load(rows, SHARD, EntryRange(3, 0, 9)) == [b"x", [(1, b"e")]]
-    assert list(rows.recall(1, 0)) == [b"n"]
+    assert list(rows.recall((1,), 0)) == [b"n", b"o"]
 
 
 def test_an_older_checkpoint_is_refused(rows: Rows) -> None:
@@ -141,21 +147,31 @@ def test_an_older_checkpoint_is_refused(rows: Rows) -> None:
 def test_notes_are_recalled_oldest_first_by_device_and_time(rows: Rows) -> None:
     for upto in range(1, 41):
         noted = frozenset((BOB,)) if upto % 2 else frozenset((BOB, EVE))
-        save(rows, Checkpoint(upto, 1_000 + upto, notes=b"%d" % upto, noted=noted))
+        save(rows, Checkpoint(upto, 1_000 + upto, notes=[b"%d" % upto], noted=noted))
     save(rows, Checkpoint(41, 2_000))
-    assert list(rows.recall(BOB, 0)) == [b"%d" % upto for upto in range(1, 41)]
-    assert list(rows.recall(BOB, 1_039)) == [b"39", b"40"]
-    assert list(rows.recall(EVE, 1_000)) == [b"%d" % upto for upto in range(2, 41, 2)]
-    assert list(rows.recall(BOB, 1_041)) == []
+    assert list(rows.recall((BOB,), 0)) == [b"%d" % upto for upto in range(1, 41)]
+    assert list(rows.recall((BOB,), 1_039)) == [b"39", b"40"]
+    assert list(rows.recall((EVE,), 1_000)) == [b"%d" % upto for upto in range(2, 41, 2)]
+    assert list(rows.recall((BOB,), 1_041)) == []
+
+
+def test_a_block_is_recalled_piece_by_piece_and_once_for_all_devices(rows: Rows) -> None:
+    save(rows, Checkpoint(1, 1, notes=[b"1", b"2", b"3"], noted=(BOB, EVE)))
+    save(rows, Checkpoint(2, 2, notes=[b"4"], noted=(EVE,)))
+    save(rows, Checkpoint(3, 3, notes=[b"5", b"6"], noted=(BOB,)))
+    assert list(rows.recall((BOB, EVE), 0)) == [b"1", b"2", b"3", b"4", b"5", b"6"]
+    assert list(rows.recall((BOB,), 0)) == [b"1", b"2", b"3", b"5", b"6"]
+    rows.forget(3)
+    assert list(rows.recall((BOB, EVE), 0)) == [b"5", b"6"]
 
 
 def test_forgotten_notes_are_gone(rows: Rows) -> None:
     for upto in range(1, 10):
-        save(rows, Checkpoint(upto, upto, notes=b"%d" % upto, noted=frozenset((BOB,))))
+        save(rows, Checkpoint(upto, upto, notes=[b"%d" % upto], noted=frozenset((BOB,))))
     rows.forget(8)
-    assert list(rows.recall(BOB, 0)) == [b"8", b"9"]
+    assert list(rows.recall((BOB,), 0)) == [b"8", b"9"]
     rows.forget(100)
-    assert list(rows.recall(BOB, 0)) == []
+    assert list(rows.recall((BOB,), 0)) == []
 
 
 def test_a_checkpoint_is_not_seen_before_its_done(tmp_path: Path) -> None:
@@ -192,7 +208,7 @@ checkpoints = st.builds(
     st.dictionaries(st.tuples(queues, seqs), bodies, max_size=8),
     st.dictionaries(queues, st.integers(0, 8), max_size=3),
     st.sets(st.tuples(queues, seqs), max_size=4),
-    st.binary(max_size=20),
+    st.lists(st.binary(max_size=20), max_size=3),
     st.frozensets(st.integers(1, 5), max_size=3),
 )
 EVERYTHING = [
@@ -222,5 +238,5 @@ def test_sqlite_does_what_the_model_does(
         assert real.pointer == model.pointer
         assert load(real, *EVERYTHING) == load(model, *EVERYTHING)
         for device in range(1, 6):
-            assert list(real.recall(device, upto - 2)) == list(model.recall(device, upto - 2))
+            assert list(real.recall((device,), upto - 2)) == list(model.recall((device,), upto - 2))
     real.close()

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from nightmail.core.state import State
-from nightmail.engine.ahead import LINES, REST_MS, Ahead
+from nightmail.engine.ahead import LINES, PIECE_LINES, REST_MS, Ahead
 from nightmail.engine.loop import LoopLimits
 from nightmail.engine.ports import Saving
 from nightmail.engine.saver import Saver, SaverLimits, take_checkpoint
@@ -19,8 +19,8 @@ SELDOM = LoopLimits(saver=SaverLimits(checkpoint_ms=10**9))
 NORMAL = Lane.NORMAL
 
 
-def decoded(block: bytes) -> list[Note]:
-    return msgspec.msgpack.decode(block, type=list[Note])
+def decoded(pieces: Sequence[bytes]) -> list[Note]:
+    return [note for piece in pieces for note in msgspec.msgpack.decode(piece, type=list[Note])]
 
 
 def a_rig() -> Rig:
@@ -79,18 +79,18 @@ def test_the_next_checkpoint_begins_with_nothing() -> None:
     rested(ahead, rig.loop.state)
     take_checkpoint(rig.loop.state, START, ahead)
     again = take_checkpoint(rig.loop.state, START, ahead)
-    assert (len(again.rows), again.notes) == (1, b"")  # the shard is in every one
+    assert (len(again.rows), again.notes) == (1, [])  # the shard is in every one
 
 
-@pytest.mark.parametrize("counts", [(1,), (15, 16), (16, 3, 70_000), (65_535, 65_536)])
-def test_lines_taken_piece_by_piece_are_one_block(counts: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("counts", [(0,), (1, 256), (PIECE_LINES, 3, PIECE_LINES + 1), (5 * PIECE_LINES,)])
+def test_lines_are_taken_in_pieces_that_are_never_large(counts: tuple[int, ...]) -> None:
     state, ahead, said = State(), Ahead(), list[Note]()
     for count in counts:
         state.notes += [Taken(seq, 7, NORMAL, seq, seq, ()) for seq in range(count)]
         said += state.notes
         ahead._take_lines(state)  # pyright: ignore[reportPrivateUsage]
-    assert (ahead.lines, state.notes, decoded(ahead.notes())) == (len(said), [], said)
-    assert decoded(ahead.notes(ahead.notes())) == said + said
+    assert (ahead.lines, state.notes, decoded(ahead.pieces)) == (len(said), [], said)
+    assert all(len(decoded([piece])) <= PIECE_LINES for piece in ahead.pieces)
 
 
 def test_lines_that_the_saver_has_taken_are_unsaved_and_can_be_asked_for() -> None:
@@ -105,4 +105,4 @@ def test_lines_that_the_saver_has_taken_are_unsaved_and_can_be_asked_for() -> No
     saver.start(state, 0, START)
     assert decoded(saver.notes) == [*lines, Taken(1, 7, NORMAL, 1, 1, ())]
     saver.abandon()
-    assert saver.notes == b""
+    assert saver.notes == []

@@ -168,5 +168,5 @@ def test_what_is_no_id_is_refused(town: Town) -> None:
 
 def test_no_content_is_in_the_delivery_log(town: Town) -> None:
     town.send()
-    assert [block for block in town.rows.recall(PHONE, 0) if b"sealed" in block] == []
+    assert [block for block in town.rows.recall((PHONE,), 0) if b"sealed" in block] == []
     assert trace_message(town.rows, town.send(2)).events[0] == Event(START + 1_000, 0, "accepted")

@@ -33,10 +33,10 @@ def author_of(message_id: str) -> int:
     return MessageId.parse(message_id).device
 
 
-def placements(message_id: str, blocks: Iterable[bytes]) -> Iterator[Placed]:
-    """Where and when the message, and each re-seal of it, was filed. `blocks` speak of its author."""
-    for block in blocks:
-        for note in decode_notes(block):
+def placements(message_id: str, pieces: Iterable[bytes]) -> Iterator[Placed]:
+    """Where and when the message, and each re-seal of it, was filed. `pieces` speak of its author."""
+    for piece in pieces:
+        for note in decode_notes(piece):
             if isinstance(note, Placed) and message_id in (note.id, note.of):
                 yield note
 
@@ -45,7 +45,7 @@ BEST_LAST = (State.FAILED, State.SENT, State.DELIVERED, State.READ)
 """A message that failed on a device and was sealed again for it is still on its way."""
 
 
-def trace(message_id: str, placed: Iterable[Placed], blocks: Iterable[bytes]) -> Trace:
+def trace(message_id: str, placed: Iterable[Placed], pieces: Iterable[bytes]) -> Trace:
     """Follow the placements through the notes of the devices they went to. A note that comes twice is told once."""
     found = Trace(message_id, [], {})
     places: list[Place] = []
@@ -58,8 +58,8 @@ def trace(message_id: str, placed: Iterable[Placed], blocks: Iterable[bytes]) ->
                 found.events.append(Event(note.at, device, f"queued:{seq}"))
             else:
                 _fail(found, place, note.at, Reason.MAILBOX_FULL)
-    for block in blocks:
-        for note in decode_notes(block):
+    for piece in pieces:
+        for note in decode_notes(piece):
             for place in places:
                 _follow(found, place, note)
     for place in places:

@@ -11,7 +11,7 @@ and a line is 90 bytes encoded instead of 600 as objects, which Python's collect
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice, repeat, zip_longest
 from typing import Any, NamedTuple
 
@@ -27,14 +27,13 @@ REST_MS = 100
 """A row that has not changed for this long is encoded: most talks have paused by then."""
 LINES = 256
 """Fewer lines than this wait for more."""
+PIECE_LINES = 1_000
+"""More lines than this are encoded apart from each other: en- or decoding a piece keeps every other thread waiting."""
 
 VERSION = 3
 """Where a row's version is in `Saving`."""
 
 _encode = msgspec.msgpack.Encoder().encode
-_HEADER_BYTES = 5
-_SHORT, _MIDDLE = 16, 1 << 16
-"""From so many on, msgpack writes an array's length in two bytes, and in four."""
 
 
 class _Mark(NamedTuple):
@@ -83,7 +82,8 @@ class Ahead:
         self._tables: list[_Early] = []
         self.lines = 0
         """How many lines were taken from the state."""
-        self._pieces: list[bytes] = []
+        self.pieces: list[bytes] = []
+        """Those lines, encoded."""
         self._mark: _Mark | None = None
 
     def look(self, state: State, now: int) -> None:
@@ -105,27 +105,19 @@ class Ahead:
             taken += table.take()
         return taken
 
-    def take_notes(self, state: State) -> bytes:
-        """All lines since the last checkpoint, as one block."""
-        if state.notes:
-            self._take_lines(state)
-        return self.notes()
-
-    def notes(self, before: bytes = b"") -> bytes:
-        """The lines taken so far, as one block, behind those of the block `before`."""
-        count = self.lines + int.from_bytes(before[1:_HEADER_BYTES], "big")
-        if not count:
-            return b""
-        return b"".join((b"\xdd", count.to_bytes(4, "big"), before[_HEADER_BYTES:], *self._pieces))
+    def take_notes(self, state: State) -> list[bytes]:
+        """All lines since the last checkpoint."""
+        self._take_lines(state)
+        return self.pieces
 
     def clear(self) -> None:
         """A checkpoint was taken, or the state is another."""
-        self._tables, self._pieces = [], []
+        self._tables, self.pieces = [], []
         self.lines, self._mark = 0, None
 
     def _take_lines(self, state: State) -> None:
         self.lines += len(state.notes)
-        self._pieces.append(_elements(state.notes))
+        self.pieces += encode_pieces(state.notes)
         state.notes.clear()
 
     def _of(self, state: State) -> list[_Early]:
@@ -140,7 +132,7 @@ def _save(kind: Kept, number: Any, version: int, row: object) -> Saving:
     return kind, a, b, version, None if row is None else encode_row(row)
 
 
-def _elements(notes: Sequence[Note]) -> bytes:
-    """Their encoding as an array, without its header: so that arrays can be joined."""
-    count = len(notes)
-    return _encode(notes)[1 if count < _SHORT else 3 if count < _MIDDLE else _HEADER_BYTES :]
+def encode_pieces(notes: Sequence[Note]) -> Iterator[bytes]:
+    """The delivery log's lines as it keeps them."""
+    for first in range(0, len(notes), PIECE_LINES):
+        yield _encode(notes[first : first + PIECE_LINES])

@@ -301,7 +301,7 @@ class Loop:
         if self.ready:
             self._folding.read(wanted, then)
 
-    def unsaved_notes(self) -> tuple[bytes, list[Note]]:
+    def unsaved_notes(self) -> tuple[list[bytes], list[Note]]:
         """The delivery log's lines that the rows may not have yet: those being saved, and those since."""
         return self._saver.notes, self.state.notes.copy()
 

@@ -6,7 +6,7 @@ Touches: dicts and lists. Whatever is "durable" here lasts as long as the object
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from .ports import Checkpoint, Damaged, Failed, Found, Need, Overtaken, RowKey, Seat, Stored, is_nowhere
 
@@ -95,9 +95,9 @@ class MemoryRows:
         self._pointer = checkpoint.upto
         done(None)
 
-    def recall(self, device: int, since: int) -> Iterator[bytes]:
-        blocks = [block for _, block in sorted(self.notes.items()) if block.at >= since and device in block.noted]
-        yield from [block.notes for block in blocks]
+    def recall(self, devices: Collection[int], since: int) -> Iterator[bytes]:
+        blocks = [block for _, block in sorted(self.notes.items()) if block.at >= since]
+        yield from [piece for block in blocks if not set(devices).isdisjoint(block.noted) for piece in block.notes]
 
     def forget(self, before: int) -> None:
         self.notes = {upto: block for upto, block in self.notes.items() if block.at >= before}

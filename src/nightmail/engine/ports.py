@@ -137,8 +137,8 @@ class Checkpoint(Struct, frozen=True):
     """(queue, upto): entries up to here are acknowledged."""
     dropped: Sequence[tuple[int, int]] = ()
     """(queue, seq): single entries that ended before those in front of them."""
-    notes: bytes = b""
-    """The delivery log's new lines, encoded, oldest first."""
+    notes: Sequence[bytes] = ()
+    """The delivery log's new lines, oldest first, in pieces of some hundred that are encoded by themselves."""
     noted: Collection[int] = ()
     """Every device that `notes` speaks of; some perhaps more than once."""
 
@@ -189,10 +189,10 @@ class Rows(Protocol):
         """
         ...
 
-    def recall(self, device: int, since: int) -> Iterator[bytes]:
-        """The delivery log: blocks of notes, oldest first, saved at `since` or later, that speak of `device`.
+    def recall(self, devices: Collection[int], since: int) -> Iterator[bytes]:
+        """The delivery log: the pieces of those blocks, oldest first, that speak of one of `devices`.
 
-        A block that does not may be among them.
+        A block is what one checkpoint brought, at `since` or later. One that speaks of none of them may be among them.
         """
         ...
 

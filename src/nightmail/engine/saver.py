@@ -61,9 +61,9 @@ class Saver:
         return self._under_way
 
     @property
-    def notes(self) -> bytes:
+    def notes(self) -> list[bytes]:
         """The delivery log's lines that are being saved or will be, except those that the state still has."""
-        return self._ahead.notes(self._saving.notes if self._saving else b"")
+        return [*(self._saving.notes if self._saving else ()), *self._ahead.pieces]
 
     def unsaved(self, state: State) -> int:
         """Rows and lines of the delivery log that only the log would bring back after a crash now."""

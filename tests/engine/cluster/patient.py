@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from random import Random
 
 from nightmail.engine.cluster.wide import Outcome, WideRows
@@ -53,8 +53,8 @@ class PatientRows:
             self._schedule.run()
         done(outcome)
 
-    def recall(self, device: int, since: int) -> Iterator[bytes]:
-        return self._rows.recall(device, since)
+    def recall(self, devices: Collection[int], since: int) -> Iterator[bytes]:
+        return self._rows.recall(devices, since)
 
     def forget(self, before: int) -> None:
         self._rows.forget(before)

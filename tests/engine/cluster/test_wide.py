@@ -306,7 +306,7 @@ def test_what_was_asked_before_we_were_overtaken_is_not_answered_from_after_it(s
 
 
 def noted(upto: int, notes: bytes) -> Checkpoint:
-    return Checkpoint(upto, upto, notes=notes, noted=frozenset((1,)))
+    return Checkpoint(upto, upto, notes=[notes], noted=frozenset((1,)))
 
 
 def test_the_delivery_log_tells_each_record_once_however_owners_cut_it(store: Store) -> None:
@@ -321,8 +321,8 @@ def test_the_delivery_log_tells_each_record_once_however_owners_cut_it(store: St
     last = open_rows(store)
     save(last, Checkpoint(6, 6))
     save(last, noted(9, b"7-9."))
-    assert b"".join(last.recall(1, 0)) == b"1-2.3-5.7-9."
-    assert list(last.recall(2, 0)) == []
+    assert b"".join(last.recall((1,), 0)) == b"1-2.3-5.7-9."
+    assert list(last.recall((2,), 0)) == []
 
 
 # --- against the model ------------------------------------------------------------------------
@@ -344,5 +344,5 @@ def test_in_bad_weather_it_does_what_the_model_does(seed: int) -> None:
             each.load(EVERYTHING, found.append)
         assert outcomes == [None, None]
         assert found[0] == found[1]
-        assert list(rows.recall(DEVICE, upto - 5)) == list(model.recall(DEVICE, upto - 5))
+        assert list(rows.recall((DEVICE,), upto - 5)) == list(model.recall((DEVICE,), upto - 5))
         base = upto

@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 import apsw
 import pytest
@@ -154,6 +155,110 @@ def test_the_write_ahead_log_is_bounded(tmp_path: Path) -> None:
     rows.close()
 
 
+# --- the delivery log -------------------------------------------------------------------------
+
+
+def a_block(upto: int, pieces: int = 20, size: int = 10_000) -> Checkpoint:
+    return Checkpoint(upto, upto, notes=[bytes([nth]) * size for nth in range(pieces)], noted=(7,))
+
+
+def wal_bytes(folder: Path) -> int:
+    return (folder / (FILE_NAME + "-wal")).stat().st_size
+
+
+def test_the_loop_and_whoever_reads_the_delivery_log_never_wait_for_each_other(tmp_path: Path) -> None:
+    rows = a_store(tmp_path)
+    save(rows, a_block(1))
+    told: list[bytes] = []
+    with rows._reading:  # pyright: ignore[reportPrivateUsage]
+        asking = Thread(target=lambda: told.extend(rows.recall((7,), 0)), daemon=True)
+        asking.start()
+        asking.join(10)
+        assert told == a_block(1).notes
+    answers: list[object] = []
+    with rows._recalling:  # pyright: ignore[reportPrivateUsage]
+        loop = Thread(target=lambda: answers.append(shard_row(rows)), daemon=True)
+        loop.start()
+        loop.join(10)
+        assert answers == [[None]]
+    rows.close()
+
+
+def test_whoever_reads_the_delivery_log_holds_nothing_between_two_pieces(tmp_path: Path) -> None:
+    rows = a_store(tmp_path)
+    save(rows, a_block(1))
+    asking = rows.recall((7,), 0)
+    first = next(asking)
+    save(rows, a_block(2))
+    rows.forget(0)
+    assert wal_bytes(tmp_path) == 0
+    assert [first, *asking] == [*a_block(1).notes, *a_block(2).notes]
+    asking = rows.recall((7,), 0)
+    next(asking)
+    rows.close()
+    with pytest.raises(EngineError, match="is closed"):
+        next(asking)
+
+
+def test_a_block_of_an_older_schema_is_recalled_and_forgotten(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / FILE_NAME))
+    db.execute("PRAGMA journal_mode = WAL").fetchall()
+    schema.migrate(db, bytes, schema.STEPS[:4])
+    db.execute("INSERT INTO note VALUES (3, 3, ?, ?)", (marks((7,)), b"old" * 10_000))
+    db.execute("UPDATE meta SET value = 3 WHERE key = 'pointer'")
+    db.close()
+    rows = a_store(tmp_path)
+    save(rows, a_block(4, 2))
+    assert list(rows.recall((7,), 0)) == [b"old" * 10_000, *a_block(4, 2).notes]
+    rows.forget(4)
+    assert list(rows.recall((7,), 0)) == a_block(4, 2).notes
+    rows.close()
+
+
+def test_the_delivery_log_is_dropped_little_by_little_in_the_space_of_a_few_pieces(tmp_path: Path) -> None:
+    jobs: list[Callable[[], None]] = []
+    settings = SqliteSettings(wal_pages=50, forget_bytes=50_000)
+    rows = SqliteRows(tmp_path, post=inline, execute=jobs.append, entropy=bytes, settings=settings)
+
+    def work() -> None:
+        while jobs:
+            jobs.pop(0)()
+
+    for upto in range(1, 11):
+        rows.save(a_block(upto), lambda _: None)
+        work()
+    rows.forget(0)
+    work()
+    rows.forget(10)
+    sizes: list[int] = []
+    while len(jobs) == 1:
+        jobs.pop()()
+        sizes.append(wal_bytes(tmp_path))
+        assert not sizes or sizes[-1] < 110 * 4_096
+    assert len(sizes) >= 9 * 200_000 // 50_000
+    assert list(rows.recall((7,), 0)) == a_block(10).notes
+    rows.close()
+    db = apsw.Connection(str(tmp_path / FILE_NAME))
+    assert db.execute("SELECT count(*), min(upto) FROM piece").fetchall() == [(19, 10)]
+    db.close()
+
+
+def test_a_save_that_waits_for_its_turn_keeps_nobody_waiting(tmp_path: Path) -> None:
+    jobs: list[Callable[[], None]] = []
+    rows = SqliteRows(tmp_path, post=inline, execute=jobs.append, entropy=bytes)
+    outcomes: list[object] = []
+    rows.save(a_block(1), outcomes.append)
+    jobs.pop()()
+    rows.forget(0)
+    rows.save(a_block(2), outcomes.append)
+    forgetting, saving_it = jobs
+    forgetting()
+    assert wal_bytes(tmp_path) == 0
+    saving_it()
+    assert outcomes == [None, None]
+    rows.close()
+
+
 # --- when it does not work --------------------------------------------------------------------
 
 
@@ -223,7 +328,7 @@ def test_a_newer_schema_is_too_new_and_stays_as_it_was(tmp_path: Path) -> None:
     db.execute("PRAGMA user_version = 99")
     db.close()
     before = everything_in(tmp_path)
-    with pytest.raises(TooNew, match="has schema 99; this version of Nightmail knows schemas up to 4"):
+    with pytest.raises(TooNew, match="has schema 99; this version of Nightmail knows schemas up to 5"):
         a_store(tmp_path)
     assert {name: data for name, data in everything_in(tmp_path).items() if data} == before
 

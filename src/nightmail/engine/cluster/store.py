@@ -23,12 +23,15 @@ Done: TypeAlias = Callable[[Failed | None], None]
 
 
 class Block(NamedTuple):
-    """The delivery log's lines of one checkpoint: of all records above `after`, up to `upto`. One cell."""
+    """The delivery log's lines of one checkpoint: of all records above `after`, up to `upto`.
+
+    One cell, with all its pieces: another owner may write a block with the same `upto` that is cut in other places.
+    """
 
     upto: int
     after: int
     at: int
-    notes: bytes
+    notes: tuple[bytes, ...]
     noted: frozenset[int]
 
 

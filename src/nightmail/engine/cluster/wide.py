@@ -40,8 +40,9 @@ A save is under way while loads are: a load that finds its pointer moved by our 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import TypeAlias
 
 from nightmail.engine.ports import Checkpoint, Failed, Found, Overtaken, is_nowhere
@@ -193,7 +194,7 @@ class WideRows:
 
     def _writes(self, checkpoint: Checkpoint, after: int) -> Iterator[Job]:
         # Also without notes: a chain has no missing link.
-        block = Block(checkpoint.upto, after, checkpoint.at, checkpoint.notes, frozenset(checkpoint.noted))
+        block = Block(checkpoint.upto, after, checkpoint.at, tuple(checkpoint.notes), frozenset(checkpoint.noted))
         yield partial(self._store.write_block, self._shard, block)
         for kind, a, b, version, value in checkpoint.rows:
             assert version <= checkpoint.upto, (kind, a, b)
@@ -262,19 +263,19 @@ class WideRows:
 
     # --- the delivery log ---------------------------------------------------------------------
 
-    def recall(self, device: int, since: int) -> Iterator[bytes]:
+    def recall(self, devices: Collection[int], since: int) -> Iterator[bytes]:
         """Waits for the store: an operator asks this, seldom, and whoever serves the loop asks on another thread.
 
         An iterator over the network would have to wait in any case, and the fold never reads the delivery log.
         """
-        told: list[bytes] = []
+        told: list[tuple[bytes, ...]] = []
         link = self._pointer
         for block in self._store.blocks(self._shard, self._pointer, since):
             if block.upto == link:
                 link = block.after
-                if block.notes and device in block.noted:
+                if not block.noted.isdisjoint(devices):
                     told.append(block.notes)
-        yield from reversed(told)
+        yield from chain.from_iterable(reversed(told))
 
     def forget(self, before: int) -> None:
         self._store.forget(self._shard, before)

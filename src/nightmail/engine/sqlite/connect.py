@@ -33,7 +33,6 @@ class Place(NamedTuple):
     """One connection, exclusive: for a VFS without shared memory. Saves must then run inline."""
     cache_kib: int = 8_192
     """Page cache of the connection that writes."""
-    reader_cache_kib: int = 8_192
 
 
 def open_writer(place: Place, entropy: schema.Entropy) -> apsw.Connection:
@@ -62,13 +61,13 @@ def open_writer(place: Place, entropy: schema.Entropy) -> apsw.Connection:
     return db
 
 
-def open_reader(place: Place) -> apsw.Connection:
-    """A second connection that cannot change anything."""
+def open_reader(place: Place, cache_kib: int) -> apsw.Connection:
+    """A further connection, which cannot change anything."""
     db = _connect(place)
     try:
         _set(db, place, "query_only", 1, 1)
         _set(db, place, "temp_store", "MEMORY", 2)
-        _set(db, place, "cache_size", -place.reader_cache_kib, -place.reader_cache_kib)
+        _set(db, place, "cache_size", -cache_kib, -cache_kib)
     except BaseException:
         db.close(True)
         raise
@@ -122,6 +121,14 @@ def restart_wal(db: apsw.Connection) -> None:
     written over, or cut.
     """
     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+
+
+def drain_wal(db: apsw.Connection) -> None:
+    """Move into the database file what no reader keeps, and wait for nobody.
+
+    If that was everything, the next commit begins the write-ahead log anew in the space it has.
+    """
+    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
 
 def truncate_wal(db: apsw.Connection) -> None:

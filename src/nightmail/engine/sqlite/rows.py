@@ -1,6 +1,7 @@
 """Rows in SQLite: a checkpoint is one transaction, and its pointer is part of it.
 
-Knows:   two connections: one that writes, on the saver's thread, and one that reads, on the loop's.
+Knows:   three connections: one that writes, on the saver's thread, one that reads, on the loop's, and one
+         that reads the delivery log, for whoever asks; the loop never waits for it.
 Touches: one database file and its write-ahead log.
 Never:   moves `pointer` before the commit is durable; shows the loop a checkpoint before its `done`.
 """
@@ -8,8 +9,9 @@ Never:   moves `pointer` before the commit is durable; shows the loop a checkpoi
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import cast
 
@@ -24,6 +26,8 @@ from . import connect, schema, statements
 from .scrub import Scrubber
 
 FILE_NAME = "rows.db"
+RECALL_CACHE_KIB = 1_024
+"""Page cache of the connection that reads the delivery log: it reads each page once."""
 
 
 class SqliteSettings(Struct, frozen=True):
@@ -38,8 +42,8 @@ class SqliteSettings(Struct, frozen=True):
     """What was deleted is out of the write-ahead log after this time."""
     wal_pages: int = 8_192
     """The write-ahead log begins anew when it has grown to this."""
-    forget_blocks: int = 64
-    """Blocks of the delivery log dropped in one transaction."""
+    forget_bytes: int = 4_194_304
+    """Of the delivery log dropped in one transaction: a save waits for no more, and no more disk is needed."""
 
 
 DEFAULTS = SqliteSettings()
@@ -59,17 +63,20 @@ class SqliteRows:
         vfs: str = "",
         alone: bool = False,
     ) -> None:
-        self._place = connect.Place(str(folder / FILE_NAME), vfs, alone, settings.cache_kib, settings.reader_cache_kib)
+        self._place = connect.Place(str(folder / FILE_NAME), vfs, alone, settings.cache_kib)
         self._post = post
         self._execute = execute
         self._entropy = entropy
         self._settings = settings
         self._reading = threading.Lock()
         """Held while the reader is used; the saver takes it to replace the connections."""
+        self._recalling = threading.Lock()
+        """The same of the connection that reads the delivery log."""
         self._saving = threading.Lock()
         """Held by each job on the saver's thread; `close` waits for it."""
         self._writer: apsw.Connection | None = None
         self._reader: apsw.Connection | None = None
+        self._recaller: apsw.Connection | None = None
         self._closed = self._reopening = False
         self._wal_pages = 0
         self._tidied_at: int | None = None
@@ -118,7 +125,7 @@ class SqliteRows:
     def _read(self, needs: Sequence[Need]) -> Found:
         found: list[bytes | None | Sequence[tuple[int, bytes]]] = []
         with self._reading:
-            query = self._reads_with().execute
+            query = self._using(self._reader).execute
             for need in needs:
                 # Point reads one by one: measured faster than one statement for all of them.
                 if is_nowhere(need):
@@ -129,28 +136,38 @@ class SqliteRows:
                     found.append(query(statements.READ_RANGE, need).fetchall())  # pyright: ignore[reportArgumentType]
         return found
 
-    def recall(self, device: int, since: int) -> Iterator[bytes]:
-        """May also give a block of others: devices are kept as 16-bit marks. May be asked on any thread."""
+    def recall(self, devices: Collection[int], since: int) -> Iterator[bytes]:
+        """May also give a block of others: devices are kept as 16-bit marks. May be asked on any thread.
+
+        Between two pieces nothing is held, neither a lock nor a view of the database.
+        """
+        wanted = [statements.marks((device,)) for device in devices]
+        looked = self._recall(statements.READ_FIRST_NOTE, since)
+        following = looked[0][0] if looked else 0
+        while looked:
+            looked = cast("list[tuple[int, bytes]]", self._recall(statements.READ_NOTES, since, following))
+            for upto, marked in looked:
+                if any(mark in marked for mark in wanted):
+                    yield from self._recall_pieces(upto)
+                following = upto + 1
+
+    def _recall_pieces(self, upto: int) -> Iterator[bytes]:
+        found = self._recall(statements.READ_FIRST_PIECE, upto)
+        for nth in count(1):
+            if not found:
+                return
+            yield cast("bytes", found[0][0])
+            found = self._recall(statements.READ_PIECE, upto, nth)
+
+    def _recall(self, query: str, *binding: int) -> list[tuple[apsw.SQLiteValue, ...]]:
         try:
-            with self._reading:
-                following: apsw.SQLiteValue = self._reads_with().execute(statements.READ_FIRST_NOTE, (since,)).get
-            while following is not None:
-                with self._reading:
-                    blocks = (
-                        self._reads_with()
-                        .execute(statements.READ_NOTES, (since, statements.marks((device,)), following))
-                        .fetchall()
-                    )
-                following = None
-                for upto, lines in cast("list[tuple[int, bytes | None]]", blocks):
-                    if lines is not None:
-                        yield lines
-                    following = upto + 1
+            with self._recalling:
+                return self._using(self._recaller).execute(query, binding).fetchall()
         except (apsw.Error, OSError) as error:
             raise connect.explain(error, self._place.path) from error
 
-    def _reads_with(self) -> apsw.Connection:
-        db = self._writer if self._place.alone else self._reader
+    def _using(self, reader: apsw.Connection | None) -> apsw.Connection:
+        db = self._writer if self._place.alone else reader
         if db is None:
             raise EngineError(f"{self._place.path} is closed")
         return db
@@ -173,11 +190,6 @@ class SqliteRows:
         if checkpoint.upto < self._pointer:
             done(Overtaken(self._pointer))
             return
-        try:
-            self._pin()
-        except (apsw.Error, OSError) as error:
-            done(Failed(str(connect.explain(error, self._place.path))))
-            return
 
         def store() -> None:
             with self._saving:
@@ -189,7 +201,7 @@ class SqliteRows:
             if outcome is None:
                 self._pointer = checkpoint.upto
             if outcome is None and self._is_tidying_due(checkpoint.at):
-                # Before `done`, because the next save pins the reader, and a pinned reader keeps the log.
+                # Before `done`: the next save must not make it wait.
                 self._execute(tidy)
             else:
                 done(outcome)
@@ -208,6 +220,8 @@ class SqliteRows:
             if not self._writer:
                 self._reopen()
             assert self._writer
+            # Not before its turn has come: a pinned reader keeps the log from being cut, and who cuts it waiting.
+            self._pin()
             with connect.transaction(self._writer):
                 statements.write(self._writer, checkpoint)
             self._stored = checkpoint.upto
@@ -228,7 +242,7 @@ class SqliteRows:
         return None if before < upto == self._stored else Failed(why)
 
     def _reopen(self) -> None:
-        with self._reading:
+        with self._recalling, self._reading:
             self._drop_connections()
             if self._closed:
                 raise EngineError(f"{self._place.path} is closed")
@@ -239,7 +253,8 @@ class SqliteRows:
             self._writer = connect.open_writer(self._place, self._entropy)
             self._writer.set_wal_hook(self._wal_grew)
             if not self._place.alone:
-                self._reader = connect.open_reader(self._place)
+                self._reader = connect.open_reader(self._place, self._settings.reader_cache_kib)
+                self._recaller = connect.open_reader(self._place, RECALL_CACHE_KIB)
             return schema.read_identity(self._writer), schema.read_pointer(self._writer)
         except (apsw.Error, OSError) as error:
             self._drop_connections()
@@ -303,8 +318,10 @@ class SqliteRows:
             return False
         try:
             with connect.transaction(self._writer):
-                self._writer.execute(statements.DROP_NOTES, (before, self._settings.forget_blocks))
-            return self._writer.changes() == self._settings.forget_blocks
+                more = statements.drop_notes(self._writer, before, self._settings.forget_bytes)
+            if self._wal_pages >= self._settings.wal_pages:
+                connect.drain_wal(self._writer)
+            return more
         except (apsw.Error, OSError):
             # Nothing depends on it, and the next call does it again; but the disk is not to be trusted.
             with suppress(EngineError):
@@ -314,10 +331,8 @@ class SqliteRows:
     def close(self) -> None:
         """Waits for the save under way."""
         self._closed = True
-        with self._saving, self._reading:
-            if self._reader:
-                self._reader.close(True)
-                self._reader = None
+        with self._saving, self._recalling, self._reading:
+            self._drop_readers()
             try:
                 if self._writer:
                     connect.truncate_wal(self._writer)
@@ -326,8 +341,14 @@ class SqliteRows:
             self._drop_connections()
 
     def _drop_connections(self) -> None:
-        reader, writer = self._reader, self._writer
-        self._reader = self._writer = None
-        for db in (reader, writer):
+        self._drop_readers()
+        writer, self._writer = self._writer, None
+        if writer:
+            writer.close(True)
+
+    def _drop_readers(self) -> None:
+        readers = self._reader, self._recaller
+        self._reader = self._recaller = None
+        for db in readers:
             if db:
                 db.close(True)

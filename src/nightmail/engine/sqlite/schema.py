@@ -69,9 +69,18 @@ INSERT INTO keys SELECT a, version, value FROM row WHERE kind = 8 AND b = 0;
 DELETE FROM row WHERE kind = 8 AND b = 0;
 """
 
+# A block of the delivery log may have 120,000 lines, and whoever asks for one message reads and decodes
+# them a piece at a time. Its first piece, all of it if it is small or was written before, is in `note`.
+_PIECES = """
+CREATE TABLE piece (
+    upto INTEGER NOT NULL, nth INTEGER NOT NULL, lines BLOB NOT NULL,
+    PRIMARY KEY (upto, nth)
+) STRICT;
+"""
+
 Step: TypeAlias = str | Callable[[apsw.Connection], None]
 
-STEPS: tuple[Step, ...] = (_FIRST, _TREES_OF_THEIR_OWN, _KEYS, pack_streams)
+STEPS: tuple[Step, ...] = (_FIRST, _TREES_OF_THEIR_OWN, _KEYS, pack_streams, _PIECES)
 """Step n turns version n into n + 1. Shipped steps never change; only ever add."""
 
 

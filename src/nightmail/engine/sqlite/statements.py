@@ -55,15 +55,20 @@ _CLEAR_ENTRIES = f"""
     )"""
 _DROP_ENTRIES = f"DELETE FROM entry WHERE (queue, seq) IN (SELECT {_1}, {_2} FROM carray(?))"
 _PUT_NOTE = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?)"
+_PUT_PIECE = "INSERT OR REPLACE INTO piece VALUES (?, ?, ?)"
 _MOVE_POINTER = "UPDATE meta SET value = ? WHERE key = 'pointer'"
 
-DROP_NOTES = "DELETE FROM note WHERE upto IN (SELECT upto FROM note WHERE at < ? ORDER BY at LIMIT ?)"
+READ_OLD_NOTE = "SELECT upto FROM note WHERE at < ? ORDER BY at LIMIT 1"
+DROP_PIECE = """
+    DELETE FROM piece WHERE rowid = (SELECT rowid FROM piece WHERE upto = ? ORDER BY nth DESC LIMIT 1)
+    RETURNING length(lines)"""
+DROP_NOTE = "DELETE FROM note WHERE upto = ? RETURNING length(devices) + length(lines)"
 READ_RANGE = "SELECT seq, body FROM entry WHERE queue = ? AND seq BETWEEN ? AND ? ORDER BY seq"
 READ_FIRST_NOTE = "SELECT upto FROM note WHERE at >= ? ORDER BY at, upto LIMIT 1"
-# So many rows are looked at in one go, whether they match or not: whoever else reads waits no longer than that.
-READ_NOTES = (
-    "SELECT upto, iif(at >= ? AND instr(devices, ?), lines, NULL) FROM note WHERE upto >= ? ORDER BY upto LIMIT 16"
-)
+# So many rows are looked at in one go: whoever reads keeps the write-ahead log from being cut.
+READ_NOTES = "SELECT upto, iif(at >= ?, devices, x'') FROM note WHERE upto >= ? ORDER BY upto LIMIT 16"
+READ_FIRST_PIECE = "SELECT lines FROM note WHERE upto = ?"
+READ_PIECE = "SELECT lines FROM piece WHERE upto = ? AND nth = ?"
 
 
 def read_row(key: RowKey) -> tuple[str, tuple[int, ...]]:
@@ -82,7 +87,9 @@ def write(db: apsw.Connection, checkpoint: Checkpoint) -> None:
     _give(db, _CLEAR_ENTRIES, [b"%20d%20d" % pair for pair in checkpoint.cleared])
     _give(db, _DROP_ENTRIES, [b"%20d%20d" % pair for pair in checkpoint.dropped])
     if checkpoint.notes:
-        db.execute(_PUT_NOTE, (checkpoint.upto, checkpoint.at, marks(checkpoint.noted), checkpoint.notes))
+        first, *others = checkpoint.notes
+        db.execute(_PUT_NOTE, (checkpoint.upto, checkpoint.at, marks(checkpoint.noted), first))
+        db.executemany(_PUT_PIECE, [(checkpoint.upto, nth, piece) for nth, piece in enumerate(others, 1)])
     db.execute(_MOVE_POINTER, (checkpoint.upto,))
 
 
@@ -116,6 +123,21 @@ def _give(db: apsw.Connection, statement: str, packed: list[bytes]) -> None:
     if packed:
         packed.sort()  # padded digits sort like the keys: neighbours go into one page together
         db.execute(statement, (apsw.carray(tuple(packed)),))
+
+
+def drop_notes(db: apsw.Connection, before: int, bytes_max: int) -> bool:
+    """Drop pieces of blocks saved before this time, the last ones first, until so much is gone; is there more?"""
+    gone = 0
+    while (upto := db.execute(READ_OLD_NOTE, (before,)).get) is not None:
+        if gone >= bytes_max:
+            return True
+        # The note last, or nothing would lead to its other pieces any more.
+        size = db.execute(DROP_PIECE, (upto,)).get
+        if size is None:
+            size = db.execute(DROP_NOTE, (upto,)).get
+        assert isinstance(size, int), size
+        gone += size
+    return False
 
 
 def marks(devices: Iterable[int]) -> bytes:
