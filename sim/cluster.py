@@ -178,6 +178,7 @@ class Cluster:
         self.loop_limits = LoopLimits(
             saver=SaverLimits(
                 checkpoint_rows=chance.choice((5, 5_000)),
+                checkpoint_bytes=chance.choice((3_200, 10**9)),
                 checkpoint_ms=chance.choice((50, 500, 3_000)),
                 rows_in_memory=chance.choice((5, 50, 500_000)),
             ),

@@ -118,8 +118,10 @@ class Node(Watcher):
             linger_ms=chance.choice((0, 1, 20)),
             linger_records=chance.choice((2, 64)),
             unsaved_rows=chance.choice((40, 200_000)),
+            unsaved_bytes=chance.choice((10_000, 10**9)),
             saver=SaverLimits(
                 checkpoint_rows=chance.choice((10, 5_000)),
+                checkpoint_bytes=chance.choice((3_200, 10**9)),
                 checkpoint_ms=chance.choice((100, 1_000, 5_000)),
                 rows_in_memory=chance.choice((10, 100, 500_000)),
             ),

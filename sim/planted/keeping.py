@@ -75,6 +75,17 @@ def _let_go_of_changes() -> AbstractContextManager[None]:
     return swap(cache._oldest_unchanged, oldest)
 
 
+def _saved_although_ended() -> AbstractContextManager[None]:
+    """All that was encoded is taken, whether it still waits or not."""
+    right = ahead._EarlyEntries.take
+
+    def take(early: ahead._EarlyEntries, state: State) -> list[tuple[int, int, bytes]]:
+        waiting = {(queue, seq): data for queue, seq, data in right(early, state)}
+        return [(*at, data) for at, data in (early._ready | waiting).items()]
+
+    return method(ahead._EarlyEntries, "take", take)
+
+
 BUGS = (
     Bug("the watermark is reset on a restart", _without_kind(Kept.STREAM), ("node", "cluster"), LOOP),
     Bug("a checkpoint skips a changed row", _checkpoint(_without_one), ("node", "cluster"), LOOP),
@@ -88,6 +99,10 @@ BUGS = (
     Bug("a changed row is let go before it is saved", _let_go_of_changes, ("node", "cluster"), LOOP),
     Bug("a row that was encoded early is saved although it changed since",
         edit_method(ahead._Early, "take", "early and early[VERSION] == version", "early"), ("node", "cluster"), LOOP),
+    Bug("an entry that ended is saved because it was encoded early", _saved_although_ended, ("node",), LOOP),
+    Bug("entries that were encoded early are mixed up",
+        edit_method(ahead._EarlyEntries, "encode", "self._ready[queue, seq] =", "self._ready[queue, seq + 1] ="),
+        ("node", "cluster"), LOOP),
     Bug("rows that were encoded early are mixed up",
         edit_method(ahead._Early, "encode", "ready[place] =", "ready[place - 1] ="), ("node", "cluster"), LOOP),
 )  # fmt: skip

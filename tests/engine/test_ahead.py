@@ -6,17 +6,19 @@ import msgspec
 import pytest
 
 from nightmail.core.state import State
-from nightmail.engine.ahead import LINES, PIECE_LINES, REST_MS, Ahead
+from nightmail.engine.ahead import ENTRIES_SHARE, LINES, PIECE_LINES, REST_MS, Ahead
 from nightmail.engine.loop import LoopLimits
 from nightmail.engine.ports import Saving
 from nightmail.engine.saver import Saver, SaverLimits, take_checkpoint
 from nightmail.model.notes import Note, Taken
 from nightmail.model.records import Acked
+from nightmail.model.rows import queue_id
 from nightmail.model.words import Lane
 from tests.engine.rig import BOB, PHONE, START, TABLET, Rig, a_message, started
 
 SELDOM = LoopLimits(saver=SaverLimits(checkpoint_ms=10**9))
 NORMAL = Lane.NORMAL
+QUEUE = queue_id(TABLET, NORMAL)
 
 
 def decoded(pieces: Sequence[bytes]) -> list[Note]:
@@ -41,6 +43,10 @@ def early(ahead: Ahead) -> list[Saving]:
     return [row for table in ahead._tables for row in table._ready if row]  # pyright: ignore[reportPrivateUsage]
 
 
+def early_entries(ahead: Ahead) -> dict[tuple[int, int], bytes]:
+    return ahead._entries._ready.copy()  # pyright: ignore[reportPrivateUsage]
+
+
 def keys(rows: Sequence[Saving]) -> list[tuple[int, int]]:
     return [row[1:3] for row in rows]
 
@@ -62,6 +68,43 @@ def test_looking_ahead_changes_nothing_of_what_a_checkpoint_holds() -> None:
         rig.say(TABLET, Acked(NORMAL, 1))
     ahead.look(patient.loop.state, 2 * REST_MS)
     assert take_checkpoint(patient.loop.state, START, ahead) == take_checkpoint(hasty.loop.state, START)
+
+
+def test_an_entry_at_rest_is_encoded_once_and_taken_as_it_is() -> None:
+    rig, ahead = a_rig(), Ahead(len("hello") * ENTRIES_SHARE)
+    state = rig.loop.state
+    ahead.look(state, 0)
+    assert early_entries(ahead) == {}, "it has just come"
+    rig.say(PHONE, a_message(2))
+    ahead.look(state, 0)
+    assert list(early_entries(ahead)) == [(QUEUE, 1)]
+    ready = early_entries(ahead)[QUEUE, 1]
+    taken = take_checkpoint(state, START, ahead)
+    assert [(queue, seq) for queue, seq, _ in taken.entries] == [(QUEUE, 1), (QUEUE, 2)]
+    assert taken.entries[0][2] is ready
+
+
+def test_an_entry_that_is_acknowledged_meanwhile_is_never_encoded_or_not_taken() -> None:
+    rig, ahead = a_rig(), Ahead(ENTRIES_SHARE)
+    state = rig.loop.state
+    ahead.look(state, 0)
+    rig.say(PHONE, a_message(2))
+    ahead.look(state, 0)
+    rig.say(TABLET, Acked(NORMAL, 2))
+    rig.say(PHONE, a_message(3))
+    ahead.look(state, 0)
+    assert list(early_entries(ahead)) == [(QUEUE, 1)]
+    assert [(queue, seq) for queue, seq, _ in take_checkpoint(state, START, ahead).entries] == [(QUEUE, 3)]
+
+
+def test_the_loop_looks_ahead_while_a_checkpoint_is_being_saved() -> None:
+    rig = started(SELDOM)
+    rig.rows.holds_saves = True
+    rig.loop.save(at_once=True)
+    rig.loop.state.notes[:] = [Taken(seq, 7, NORMAL, seq, seq, ()) for seq in range(LINES)]
+    rig.say(PHONE, a_message())
+    rig.wait(1)
+    assert (len(rig.rows.saves), rig.loop.state.notes) == (1, [])
 
 
 def test_a_row_that_was_just_changed_is_left_for_later() -> None:
@@ -99,7 +142,7 @@ def test_lines_that_the_saver_has_taken_are_unsaved_and_can_be_asked_for() -> No
     state.notes[:] = lines = [Taken(seq, 7, NORMAL, seq, seq, ()) for seq in range(LINES)]
     lines = lines.copy()
     before = saver.unsaved(state)
-    assert not saver.is_due(state, 0)
+    saver.look_ahead(state, 0)
     assert (state.notes, saver.unsaved(state), decoded(saver.notes)) == ([], before, lines)
     state.notes.append(Taken(1, 7, NORMAL, 1, 1, ()))
     saver.start(state, 0, START)

@@ -262,6 +262,23 @@ def test_too_much_unsaved_refuses_sends_and_takes_acknowledgements() -> None:
     assert isinstance(rig.answers(rig.say(PHONE, a_message(taken + 1)))[0], Accepted)
 
 
+def test_too_many_unsaved_bytes_refuse_sends_and_take_acknowledgements() -> None:
+    rig = started(LoopLimits(unsaved_bytes=250, saver=SaverLimits(checkpoint_bytes=100, checkpoint_ms=10**9)))
+    rig.rows.holds_saves = True
+    said: list[object] = []
+    for n in range(1, 6):
+        said += rig.answers(rig.say(PHONE, a_message(n, text="x" * 100)))
+        rig.wait(1)
+    taken = sum(isinstance(answer, Accepted) for answer in said)
+    assert (0 < taken < 5, said[-1], len(rig.rows.saves)) == (True, Overloaded(), 1)
+    assert rig.answers(rig.say(TABLET, Acked(NORMAL, taken))) == [Done()]
+    rig.rows.holds_saves = False
+    rig.rows.answer_save()
+    rig.wait(1)
+    assert (rig.loop.unsaved_bytes, rig.loop.overloaded) == (0, False)
+    assert isinstance(rig.answers(rig.say(PHONE, a_message(taken + 1)))[0], Accepted)
+
+
 def test_before_it_is_ready_everything_is_unavailable() -> None:
     rig = Rig()
     assert not rig.loop.ready

@@ -174,12 +174,15 @@ def test_a_checkpoint_waits_until_all_it_told_others_is_durable_there() -> None:
         (SaverLimits(), 10_000, True),
         (SaverLimits(checkpoint_rows=7), 0, True),
         (SaverLimits(checkpoint_rows=8), 0, False),
+        (SaverLimits(checkpoint_bytes=5), 0, True),
+        (SaverLimits(checkpoint_bytes=6), 0, False),
     ],
 )
 def test_a_checkpoint_is_due_when_enough_has_changed_or_for_long_enough(
     limits: SaverLimits, now: int, due: bool
 ) -> None:
     state = a_state()
+    assert state.filed_bytes == len("hello")
     assert state.count_changed() == 7  # 2 accounts, 2 mailboxes, 1 stream, 1 due second, 1 due hour
     assert Bench(limits).saver.is_due(state, now) is due
 
@@ -286,3 +289,14 @@ def test_what_is_unsaved_counts_what_is_being_saved_too() -> None:
     assert before >= 4
     saver.start(rig.loop.state, 0, START)
     assert saver.unsaved(rig.loop.state) == 5  # 2 accounts, 2 mailboxes, the shard
+
+
+def test_unsaved_bytes_are_those_filed_and_those_being_saved() -> None:
+    bench, state = Bench(), a_state()
+    assert bench.saver.unsaved_bytes(state) == len("hello")
+    bench.saver.start(state, 0, START)
+    bench.saver.tick(0, always)
+    ((*_, data),) = bench.rows.given[0].entries
+    assert (state.filed_bytes, bench.saver.unsaved_bytes(state)) == (0, len(data))
+    bench.rows.answer_save()
+    assert bench.saver.unsaved_bytes(state) == 0

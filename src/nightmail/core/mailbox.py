@@ -52,7 +52,9 @@ def file(state: Shard, device: int, mailbox: Mailbox, lane: Lane, entry: Entry) 
     queue = mailbox.lanes[lane]
     queue.head = seq = queue.head + 1
     queue.waiting += 1
-    mailbox.bytes += len(entry.ciphertext)
+    size = len(entry.ciphertext)
+    mailbox.bytes += size
+    state.filed_bytes += size
     number = device << 1 | lane
     entries = state.entries.get(number)
     if entries is None:

@@ -143,6 +143,9 @@ class State:
         """Queue → the entries of it that are in memory."""
         self.filed: dict[int, int] = {}
         """Queue → the first entry filed since the last checkpoint."""
+        self.filed_bytes = 0
+        """Ciphertext of all that was filed since. What was acknowledged meanwhile counts as well: no more than this
+        is to be saved, and knowing better would cost every acknowledgement."""
         self.stored: dict[int, int] = {}
         """Queue → the highest entry that the store may hold. Beside the row, because it depends on when we saved."""
         self.cleared: dict[int, int] = {}
@@ -236,6 +239,7 @@ class State:
         for table in self.by_number.values():
             table.changed.clear()
         self.filed.clear()
+        self.filed_bytes = 0
         self.cleared.clear()
         self.dropped.clear()
         self.notes.clear()

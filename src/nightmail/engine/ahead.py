@@ -1,11 +1,11 @@
 """What the next checkpoint will hold, encoded before it is taken: so that taking it keeps the loop for less.
 
-Knows:   which rows have come to rest since they changed, and the delivery log's lines so far.
-Touches: the state, to read rows and to take its lines.
+Knows:   which rows have come to rest since they changed, the entries filed and the delivery log's lines so far.
+Touches: the state, to read rows and entries and to take its lines.
 Never:   decides what a checkpoint holds. A row that has changed since is encoded again (law L4: a
-         row's version determines its bytes).
+         row's version determines its bytes); an entry never changes, but one that has ended is left out.
 
-Both are cheaper soon than late: a row that has just changed is still in the processor's caches,
+All are cheaper soon than late: a row that has just changed is still in the processor's caches,
 and a line is 90 bytes encoded instead of 600 as objects, which Python's collector need not visit.
 """
 
@@ -29,6 +29,8 @@ LINES = 256
 """Fewer lines than this wait for more."""
 PIECE_LINES = 1_000
 """More lines than this are encoded apart from each other: en- or decoding a piece keeps every other thread waiting."""
+ENTRIES_SHARE = 32
+"""Entries that still wait after another 32nd of what starts a checkpoint are encoded: most are acknowledged before."""
 
 VERSION = 3
 """Where a row's version is in `Saving`."""
@@ -77,9 +79,54 @@ class _Early:
         ]
 
 
+class _EarlyEntries:
+    """The entries that were encoded early."""
+
+    __slots__ = ("_bytes", "_ready", "_seen", "_step_bytes", "_upto")
+
+    def __init__(self, step_bytes: int) -> None:
+        self._step_bytes = step_bytes
+        self._ready: dict[tuple[int, int], bytes] = {}
+        self._seen: list[tuple[int, int, int]] = []
+        """(queue, low, high): these were new the last time."""
+        self._upto: dict[int, int] = {}
+        """Queue → those up to here are encoded or seen."""
+        self._bytes = 0
+        """As much had been filed by then."""
+
+    def encode(self, state: State) -> None:
+        """Those that were seen the last time and still wait, once enough has come since."""
+        if state.filed_bytes - self._bytes < self._step_bytes:
+            return
+        self._bytes = state.filed_bytes
+        for queue, low, high in self._seen:
+            if entries := state.entries.get(queue):
+                for seq in range(low, high + 1):
+                    if (entry := entries.get(seq)) is not None:
+                        self._ready[queue, seq] = encode_row(entry)
+        self._seen.clear()
+        for queue, first in state.filed.items():
+            if state.entries.get(queue):
+                head = state.mailboxes.there(queue >> 1).lanes[queue & 1].head
+                self._seen.append((queue, self._upto.get(queue, first - 1) + 1, head))
+                self._upto[queue] = head
+
+    def take(self, state: State) -> list[tuple[int, int, bytes]]:
+        """All entries filed that still wait."""
+        ready = self._ready
+        return [
+            (queue, seq, ready.get((queue, seq)) or encode_row(entry))
+            for queue, first in state.filed.items()
+            for seq, entry in state.entries.get(queue, {}).items()
+            if seq >= first
+        ]
+
+
 class Ahead:
-    def __init__(self) -> None:
+    def __init__(self, checkpoint_bytes: int = 0) -> None:
+        self._step_bytes = checkpoint_bytes // ENTRIES_SHARE
         self._tables: list[_Early] = []
+        self._entries = _EarlyEntries(self._step_bytes)
         self.lines = 0
         """How many lines were taken from the state."""
         self.pieces: list[bytes] = []
@@ -90,6 +137,7 @@ class Ahead:
         """To be called a few times a second, between two records."""
         if len(state.notes) >= LINES:
             self._take_lines(state)
+        self._entries.encode(state)
         mark = self._mark
         if mark is not None and now - mark.at < REST_MS:
             return
@@ -105,6 +153,10 @@ class Ahead:
             taken += table.take()
         return taken
 
+    def take_entries(self, state: State) -> list[tuple[int, int, bytes]]:
+        """All entries filed since the last checkpoint that still wait."""
+        return self._entries.take(state)
+
     def take_notes(self, state: State) -> list[bytes]:
         """All lines since the last checkpoint."""
         self._take_lines(state)
@@ -112,7 +164,7 @@ class Ahead:
 
     def clear(self) -> None:
         """A checkpoint was taken, or the state is another."""
-        self._tables, self.pieces = [], []
+        self._tables, self._entries, self.pieces = [], _EarlyEntries(self._step_bytes), []
         self.lines, self._mark = 0, None
 
     def _take_lines(self, state: State) -> None:

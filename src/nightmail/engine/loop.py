@@ -67,6 +67,8 @@ class LoopLimits(Struct, frozen=True):
     """A batch of so many records is not small."""
     unsaved_rows: int = 400_000
     """Changed rows that may wait for a checkpoint before sends are refused: bounds memory and recovery."""
+    unsaved_bytes: int = 256 * 1024 * 1024
+    """Likewise, bytes of entries: bounds memory while the disk does not keep up."""
     notes_ms: int = 30 * DAY_MS
     """How long the delivery log remembers."""
     saver: SaverLimits = SaverLimits()
@@ -277,10 +279,13 @@ class Loop:
     def save(self, *, at_once: bool = False) -> None:
         """Take a checkpoint if one is due (or `at_once`), and go on saving the one that was taken."""
         now = self._pace()
-        may_start = self._saver.idle and self._folding.between_records and self.ready
-        if may_start and self.state.offset > self._rows.pointer and (at_once or self._saver.is_due(self.state, now)):
-            self._saver.start(self.state, now, self._clock())
-        self._saver.tick(now, self._forwarder.settled if self._forwarder else _always)
+        saver, state = self._saver, self.state
+        if self.ready and self._folding.between_records and state.offset > self._rows.pointer:
+            if saver.idle and (at_once or saver.is_due(state, now)):
+                saver.start(state, now, self._clock())
+            else:
+                saver.look_ahead(state, now)
+        saver.tick(now, self._forwarder.settled if self._forwarder else _always)
 
     def _refusal(self, body: AnyBody) -> Said | None:
         """While space or time runs out, only what gives some back is taken."""
@@ -290,7 +295,10 @@ class Loop:
 
     def _weigh(self) -> None:
         """Is there more to save than may wait? Asked when that changes, not for every record."""
-        self._overloaded = self._saver.unsaved(self.state) > self.limits.unsaved_rows
+        saver, state, limits = self._saver, self.state, self.limits
+        self._overloaded = (
+            saver.unsaved(state) > limits.unsaved_rows or saver.unsaved_bytes(state) > limits.unsaved_bytes
+        )
 
     def _say(self, record: Record, said: Said) -> None:
         if record.via:
@@ -309,6 +317,11 @@ class Loop:
     def unsaved(self) -> int:
         """Rows and lines that only the log would bring back after a crash now."""
         return self._saver.unsaved(self.state)
+
+    @property
+    def unsaved_bytes(self) -> int:
+        """Likewise, bytes of entries."""
+        return self._saver.unsaved_bytes(self.state)
 
     @property
     def overloaded(self) -> bool:

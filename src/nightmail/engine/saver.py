@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from nightmail.core.state import KEYS_WEIGHT, State, encode_row
+from nightmail.core.state import KEYS_WEIGHT, State
 
 from .ahead import Ahead
 from .cache import forget_entries, forget_keys, freshen, shrink
@@ -25,6 +25,8 @@ class SaverLimits(Struct, frozen=True):
     """Changed rows that start a checkpoint: bounds how long encoding them keeps the loop."""
     checkpoint_notes: int = 120_000
     """Lines of the delivery log that do the same: bounds recovery."""
+    checkpoint_bytes: int = 32 * 1024 * 1024
+    """Ciphertext filed that does the same, acknowledged meanwhile or not: bounds memory, and what one save writes."""
     checkpoint_ms: int = 10_000
     """The longest that a change stays unsaved when the disk keeps up. The limits above bound what is to be replayed."""
     retry_ms: tuple[int, ...] = (100, 200, 400, 800, 1_600)
@@ -44,11 +46,13 @@ class Saver:
         self._rows, self._limits = rows, limits
         self._on_saved, self._on_trouble = on_saved, on_trouble
         self._saving: Checkpoint | None = None
+        self._saving_bytes = 0
+        """Of its entries."""
         self._under_way = False
         self._retry_at = 0
         self._retries = 0
         self._last_at = 0
-        self._ahead = Ahead()
+        self._ahead = Ahead(limits.checkpoint_bytes)
         self._filed: list[tuple[int, int]] = []
         """(queue, seq) of entries saved by the checkpoint before the present one."""
 
@@ -70,19 +74,25 @@ class Saver:
         saving = len(self._saving.rows) if self._saving else 0
         return state.count_changed() + len(state.notes) + self._ahead.lines + saving
 
+    def unsaved_bytes(self, state: State) -> int:
+        """Likewise, bytes of entries; those that were acknowledged since they were filed are among them."""
+        return state.filed_bytes + self._saving_bytes
+
     def is_due(self, state: State, now: int) -> bool:
-        """Whether enough has changed, or for long enough. If not, some of it is encoded meanwhile."""
+        """Whether enough has changed, or for long enough."""
         limits = self._limits
-        if (
+        return (
             now - self._last_at >= limits.checkpoint_ms
             or state.count_changed() >= limits.checkpoint_rows
             # Changed or not: a checkpoint lets go of them all.
             or KEYS_WEIGHT * len(state.keys) >= limits.checkpoint_rows
             or len(state.notes) + self._ahead.lines >= limits.checkpoint_notes
-        ):
-            return True
+            or state.filed_bytes >= limits.checkpoint_bytes
+        )
+
+    def look_ahead(self, state: State, now: int) -> None:
+        """Encode some of what the next checkpoint will hold. The state must stand between two records."""
         self._ahead.look(state, now)
-        return False
 
     def start(self, state: State, now: int, at: int) -> None:
         """Take the state as it is now, at time `at`. It must stand between two records."""
@@ -91,6 +101,7 @@ class Saver:
         if sum(map(len, state.tables())) > self._limits.rows_in_memory * 9 // 10:
             freshen(state)  # Soon some must go.
         self._saving = take_checkpoint(state, at, self._ahead)
+        self._saving_bytes = sum(len(data) for _, _, data in self._saving.entries)
         self._retries = 0
 
     def tick(self, now: int, may_save: Callable[[int], bool]) -> None:
@@ -104,7 +115,7 @@ class Saver:
     def abandon(self) -> None:
         """Forget what was taken: the state is rebuilt from the last checkpoint that was saved."""
         assert not self._under_way
-        self._saving = None
+        self._done()
         self._filed.clear()
         self._ahead.clear()
 
@@ -128,22 +139,20 @@ class Saver:
                 self._retry_at += waits[min(self._retries, len(waits) - 1)]
                 self._retries += 1
             case Overtaken():
-                self._saving = None
+                self._done()
                 self._on_saved(None)
             case None:
-                saved, self._saving = self._saving, None
-                self._on_saved(saved)
+                self._on_saved(self._done())
+
+    def _done(self) -> Checkpoint | None:
+        saved, self._saving, self._saving_bytes = self._saving, None, 0
+        return saved
 
 
 def take_checkpoint(state: State, at: int, ahead: Ahead | None = None) -> Checkpoint:
     """Everything that changed, encoded as it is now; from here on it counts as unchanged."""
     ahead = ahead or Ahead()
-    entries = [
-        (queue, seq, encode_row(entry))
-        for queue, first in state.filed.items()
-        for seq, entry in state.entries.get(queue, {}).items()
-        if seq >= first
-    ]
+    entries = ahead.take_entries(state)
     for queue, seq, _ in entries:
         # From now on an acknowledgement must clear it from the store, too, even while it is being saved.
         state.stored[queue] = max(seq, state.stored.get(queue, 0))
