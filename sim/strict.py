@@ -16,6 +16,7 @@ from enum import Enum
 from functools import wraps
 from typing import Any, TypeVar
 
+from nightmail.core.due import HOUR, second_of_slot
 from nightmail.core.gaps import gap_at
 from nightmail.core.ring import SLOT_BYTES
 from nightmail.core.state import FOLD, State, Table, encode_row
@@ -25,7 +26,7 @@ from nightmail.model.forms import kem_id, key_id
 from nightmail.model.ids import account_of, shard_of
 from nightmail.model.records import AnyBody, Copied, Expired, Receipted, Sent, Unlinked, Watched
 from nightmail.model.refusals import MailboxFull
-from nightmail.model.rows import Changes, DueHour, Kept, Keys, Mailbox, Need, Queue, Stream, queue_id
+from nightmail.model.rows import Changes, Due, DueHour, Kept, Keys, Mailbox, Need, Queue, Stream, queue_id
 from nightmail.model.words import Lane
 
 K = TypeVar("K")
@@ -294,8 +295,12 @@ def check_rows(state: StrictState, written: set[tuple[Kept, Any]]) -> None:
             case Stream() as stream:
                 _check_stream(stream)
             case DueHour() as hour:
-                _expect(bool(hour.seconds) and hour.seconds == sorted(set(hour.seconds)), "an hour's seconds", hour)
-                _expect(state.shard.due.get(key) == hour.seconds[0], "an hour's first second", hour)
+                in_order = sorted(set(hour.seconds), key=lambda slot: (second_of_slot(slot), slot))
+                _expect(bool(hour.seconds) and hour.seconds == in_order, "an hour's slots", hour)
+                _expect(state.shard.due.get(key) == second_of_slot(hour.seconds[0]), "an hour's first second", hour)
+            case Due() as slot:
+                hour = state.watched[Kept.DUE_HOUR].unwatched(second_of_slot(key) // HOUR)
+                _expect(bool(slot.items) and hour is not None and key in hour.seconds, "a slot that is listed", slot)
             case _:
                 pass
     _expect(state.shard.next_due == min(state.shard.due.values(), default=0), "next_due", state.shard)

@@ -151,6 +151,7 @@ def draw_fold_limits(world: World) -> FoldLimits:
         ring_acks=chance.choice((4, 16, 256)),
         ttl_ms=chance.choice((0, 4_000, 20_000, 300_000)),
         tick_items=chance.choice((1, 3, 256)),
+        slot_items=chance.choice((1, 2, 1_000)),
         pin_tries=chance.choice((2, 10)),
         pin_lock_ms=chance.choice((1_000, 10_000)),
     )

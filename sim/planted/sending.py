@@ -165,6 +165,8 @@ BUGS = (
     Bug("needs of Sent miss the stream", in_needs(Sent, without(Kept.STREAM)), ("node",)),
     Bug("needs of Sent miss a mailbox", in_needs(Sent, without(Kept.MAILBOX)), ("node",)),
     Bug("needs of Sent miss the second that is due", in_needs(Sent, without(Kept.DUE)), ("node",)),
+    Bug("needs of Sent miss the slot that its second device opens",
+        edit(send.needs_sent, "len(sent.envelopes)", "1"), ("node", "cluster")),
     Bug("a copy for one's own devices is forgotten", untold(Sent, lambda said: isinstance(said, Copied)), ("node",)),
     Bug("a clock is looked at only after the message is filed",
         edit(send._check, "sent.life_ms or not box.due", "not box"), ("node", "cluster")),

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightmail.core.due import is_due, needs_schedule, needs_ticked, schedule, second_of, step_ticked
-from nightmail.core.state import State
+from nightmail.core.due import NEXT_SLOT, is_due, look, needs_schedule, needs_ticked, schedule, second_of, step_ticked
+from nightmail.core.state import State, encode_row
+from nightmail.engine.folding import ROUNDS_MAX
 from nightmail.model.limits import FoldLimits
 from nightmail.model.records import Expired, Ticked
 from nightmail.model.rows import Due, DueHour, DueItem, Kept, Need, RowKey, Shard
@@ -18,7 +19,8 @@ HOUR = 3600
 
 
 def put(state: State, second: int, item: DueItem) -> None:
-    load(state, lambda missing: needs_schedule(state, second, missing))
+    for _ in range(ROUNDS_MAX):
+        load(state, lambda missing: needs_schedule(state, second, 1, missing))
     schedule(state, second, item)
 
 
@@ -32,9 +34,7 @@ def load(state: State, wanted: Callable[[list[Need]], None]) -> None:
 
 def tick(state: State, now: int) -> list[Expired]:
     state.shard.now = max(state.shard.now, now)
-    for key in needs_ticked(state, 0, Ticked()):
-        assert isinstance(key, RowKey)
-        state.install(key, None)
+    assert needs_ticked(state, 0, Ticked()) == []
     step_ticked(state, 0, 0, Ticked())
     fired = list(state.derived)
     state.derived.clear()
@@ -115,20 +115,62 @@ def test_a_second_can_be_used_again_after_it_has_fired() -> None:
     assert tick(state, 100_000) == [Expired(2, NORMAL, 0)]
 
 
-def test_a_tick_needs_only_the_first_due_second() -> None:
+def test_a_tick_needs_only_the_first_slot_of_the_first_due_hour() -> None:
     state = State()
-    put(state, 100, DueItem(1, NORMAL, 0))
-    put(state, 2 * HOUR, DueItem(1, NORMAL, 0))
+    state.shard.limits = FoldLimits(slot_items=1)
+    for second in (100, 100, 101, 2 * HOUR):
+        put(state, second, DueItem(1, NORMAL, 0))
+    first = state.due_hours.pop(0)
     state.due.clear()
     state.due_hours.clear()
     assert needs_ticked(state, 0, Ticked()) == []
     state.shard.now = 10**9
-    assert needs_ticked(state, 0, Ticked()) == [RowKey(Kept.DUE_HOUR, 0), RowKey(Kept.DUE, 100)]
+    assert needs_ticked(state, 0, Ticked()) == [RowKey(Kept.DUE_HOUR, 0)]
+    state.install(RowKey(Kept.DUE_HOUR, 0), encode_row(first))
+    assert needs_ticked(state, 0, Ticked()) == [RowKey(Kept.DUE, 100)]
 
 
-@given(st.lists(st.tuples(st.booleans(), st.integers(1, 3 * HOUR))))
-def test_everything_fires_once_never_early_and_in_order(steps: list[tuple[bool, int]]) -> None:
+def test_a_second_has_as_many_slots_as_it_takes() -> None:
     state = State()
+    for device in range(2_500):
+        put(state, 100, DueItem(device, NORMAL, 0))
+    put(state, 99, DueItem(1, NORMAL, 0))
+    put(state, 101, DueItem(1, NORMAL, 0))
+    second, third = 100 + NEXT_SLOT, 100 + 2 * NEXT_SLOT
+    assert [len(state.due.there(slot).items) for slot in (100, second, third)] == [1_000, 1_000, 500]
+    assert state.due_hours[0] == DueHour([99, 100, second, third, 101])
+    assert (state.shard.due, state.shard.next_due) == ({0: 99}, 99)
+    fired = [tick(state, 100_000) for _ in range(14)]
+    assert [len(each) for each in fired] == [1, 256, 256, 256, 232, 256, 256, 256, 232, 256, 244, 0, 0, 0]
+    assert [each.device for some in fired[1:] for each in some] == list(range(2_500))
+    assert (state.due_hours[0], state.shard.next_due) == (DueHour([101]), 101)
+
+
+def test_a_row_that_was_written_before_there_were_slots_is_the_first_one_and_full() -> None:
+    state = State()
+    put(state, 100, DueItem(1, NORMAL, 0))
+    state.due.there(100).items *= 5_000
+    put(state, 100, DueItem(2, NORMAL, 0))
+    assert (len(state.due.there(100).items), state.due[100 + NEXT_SLOT]) == (5_000, Due([DueItem(2, NORMAL, 0)]))
+
+
+def test_what_several_items_will_open_is_asked_for_before_the_first_is_filed() -> None:
+    state = State()
+    state.shard.limits = FoldLimits(slot_items=2)
+    put(state, 100, DueItem(0, NORMAL, 0))
+    with pytest.raises(KeyError):
+        look(state, 100, 4)
+    load(state, lambda missing: needs_schedule(state, 100, 4, missing))
+    look(state, 100, 4)
+    for device in range(1, 5):
+        schedule(state, 100, DueItem(device, NORMAL, 0))
+    assert state.due_hours[0] == DueHour([100, 100 + NEXT_SLOT, 100 + 2 * NEXT_SLOT])
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 3 * HOUR) | st.integers(1, 3))), st.integers(1, 3))
+def test_everything_fires_once_never_early_and_in_order(steps: list[tuple[bool, int]], slot_items: int) -> None:
+    state = State()
+    state.shard.limits = FoldLimits(slot_items=slot_items)
     waiting: list[tuple[int, int]] = []
     now = 0
     for number, (ticks, second) in enumerate(steps):

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from nightmail.core.devices import needs_account, step_closed
+from nightmail.core.due import NEXT_SLOT, second_of_slot
 from nightmail.core.state import State, missing_row
 from nightmail.core.step import FOLDS, LOOKS_FIRST
 from nightmail.model.effects import Changed, Forward
@@ -16,7 +17,9 @@ from nightmail.model.rows import (
     Change,
     Changes,
     Claim,
+    Due,
     DueHour,
+    DueItem,
     Gap,
     Kept,
     Keys,
@@ -214,6 +217,13 @@ def crooked_rows() -> Iterator[tuple[str, Any]]:
     def keys(**rest: Any) -> Any:
         return lambda state: state.keys.put(PHONE, Keys(7, b"", b"", b"", **rest), 1)
 
+    def an_hour(first: int, *others: int) -> Any:
+        def step(state: State) -> None:
+            state.shard.due[0] = state.shard.next_due = second_of_slot(first)
+            state.due_hours.put(0, DueHour([first, *others]), 1)
+
+        return step
+
     yield "acked above head", box(1, 2, -1)
     yield "wrong count", box(3, 1, 3)
     yield "gap not counted", box(3, 0, 3, [Gap(2, 2, EXPIRED)])
@@ -238,6 +248,8 @@ def crooked_rows() -> Iterator[tuple[str, Any]]:
     yield "claims out of order", keys(claims={(5, n): Claim(9 - n, None, None) for n in (1, 2)})
     yield "hour without seconds", lambda state: state.due_hours.put(0, DueHour(), 1)
     yield "hour not in the shard", lambda state: state.due_hours.put(0, DueHour([5]), 1)
+    yield "slots out of order", an_hour(5 + NEXT_SLOT, 5)
+    yield "slot that no hour lists", lambda state: state.due.put(5, Due([DueItem(PHONE, NORMAL, 0)]), 1)
     yield "wrong next due", lambda state: setattr(state.shard, "next_due", 5)
     yield "effect elsewhere", lambda state: state.effects.append(Changed(device_id(BOB, 1)))
     yield "strange consequence", lambda state: state.derived.append(Closed(ALICE))
@@ -252,6 +264,7 @@ def test_a_row_that_contradicts_itself_is_noticed(step: Any) -> None:
     for key in (RowKey(Kept.MAILBOX, PHONE), RowKey(Kept.CHANGES, PHONE), RowKey(Kept.STREAM, PHONE, ALICE)):
         state.install(key, None)
     state.install(RowKey(Kept.DUE_HOUR, 0), None)
+    state.install(RowKey(Kept.DUE, 5), None)
     state.install(RowKey(Kept.KEYS, PHONE), None)
 
     def names(state: State) -> None:
@@ -260,6 +273,7 @@ def test_a_row_that_contradicts_itself_is_noticed(step: Any) -> None:
         assert PHONE in state.changes
         assert (PHONE, ALICE) in state.streams
         assert 0 in state.due_hours
+        assert 5 in state.due
 
     with pytest.raises(Crooked):
         take(step, names, state)

@@ -91,7 +91,7 @@ def needs_watched(state: Shard, _by: int, watched: Watched) -> list[Need]:
     missing: list[Need] = []
     needs_front(state, device, missing)
     if not missing and (second := _next_look(state, device)):
-        due.needs_schedule(state, second, missing)
+        due.needs_schedule(state, second, 1, missing)
     return missing
 
 

@@ -29,16 +29,16 @@ NO_ENTRIES: Entries = {}
 # --- filing -----------------------------------------------------------------------------------
 
 
-def needs_filing(state: Shard, device: int, life_ms: int, missing: list[Need]) -> None:
-    """What `file` will touch for this device: its mailbox and, if a clock must be set, the due rows."""
+def needs_filing(state: Shard, device: int, life_ms: int, count: int, missing: list[Need]) -> None:
+    """What `file` will touch for this device, one of `count`: its mailbox and, if a clock must be set, the due rows."""
     if (mailbox := _needs_mailbox(state, device, missing)) and (second := _clock(state, mailbox, life_ms)):
-        due.needs_schedule(state, second, missing)
+        due.needs_schedule(state, second, count, missing)
 
 
-def look_at_clock(state: Shard, mailbox: Mailbox, life_ms: int) -> None:
-    """Raise KeyError unless the due rows that `file` will touch are in memory."""
+def look_at_clock(state: Shard, mailbox: Mailbox, life_ms: int, count: int) -> None:
+    """Raise KeyError unless the due rows that `file` will touch for `count` devices are in memory."""
     if second := _clock(state, mailbox, life_ms):
-        due.look(state, second)
+        due.look(state, second, count)
 
 
 def is_full(state: Shard, mailbox: Mailbox) -> bool:

@@ -43,7 +43,7 @@ def needs_sent(state: Shard, by: int, sent: Sent) -> list[Need]:
     _needs_stream(state, by, sent.to, missing)
     for envelope in sent.envelopes:
         if account_of(envelope.device) == sent.to:
-            mailbox.needs_filing(state, envelope.device, sent.life_ms, missing)
+            mailbox.needs_filing(state, envelope.device, sent.life_ms, len(sent.envelopes), missing)
     return missing
 
 
@@ -138,7 +138,7 @@ def _check(state: Shard, account: Account | None, by: int, sent: Sent) -> AnyRef
         if normal.waiting + high.waiting < most and box.bytes < most_bytes:
             has_room = True
         if sent.life_ms or not box.due:
-            mailbox.look_at_clock(state, box, sent.life_ms)
+            mailbox.look_at_clock(state, box, sent.life_ms, count)
     if count > 1 and len({envelope.device for envelope in envelopes}) < count:
         return _stale(account, by, sent)  # One device named twice must not stand in for another.
     if has_room or (not envelopes and (sent.to == account_of(by) or (sent.of is not None and sent.own_envelopes))):
@@ -193,7 +193,7 @@ def needs_copied(state: Shard, _by: int, copied: Copied) -> list[Need]:
     missing_row(state.changes, Kept.CHANGES, copied.by, missing)
     for envelope in copied.envelopes:
         if account_of(envelope.device) == own:
-            mailbox.needs_filing(state, envelope.device, copied.life_ms, missing)
+            mailbox.needs_filing(state, envelope.device, copied.life_ms, len(copied.envelopes), missing)
     return missing
 
 

@@ -28,8 +28,9 @@ from nightmail.model.rows import EntryRange, Need
 
 from .ports import Failed, Found, Log, Overtaken, Rows, Stored, TrimmedAway
 
-ROUNDS_MAX = 2
-"""Loads that one record may need: rows, then what they point to. More is a `needs` that never ends."""
+ROUNDS_MAX = 4
+"""Loads that one record may need: rows, then the way to a place in time, which is an hour, its last slot and the one
+behind it. More is a `needs` that never ends."""
 
 FAILURES_TOLD = 5
 """Loads that fail in a row before the operator is told. They are repeated all the same."""

@@ -46,6 +46,8 @@ class FoldLimits(Struct, frozen=True, array_like=True):
     """Devices linked to one account at once, listed or not: every receipt goes to each of them."""
     mailbox_bytes: int = 64 * 1024 * 1024
     """Bytes of ciphertext that may wait for one device: an ack, an expiry and an unlinking read what they end."""
+    slot_items: int = 1_000
+    """Due items in one row. Many may fall due in one second, and each change writes its row whole."""
 
 
 class FormLimits(Struct, frozen=True):

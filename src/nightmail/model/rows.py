@@ -94,10 +94,10 @@ class Shard(Struct, array_like=True, gc=False):
 
 
 class DueHour(Struct, array_like=True):
-    """The seconds of one hour at which something is due."""
+    """The slots of one hour in which something is due."""
 
     seconds: list[int] = field(default_factory=list)
-    """Ascending."""
+    """Their numbers, by second, and those of one second in the order in which they were opened (core/due.py)."""
 
 
 class DueItem(Struct, frozen=True, array_like=True, gc=False):
@@ -109,7 +109,7 @@ class DueItem(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Due(Struct, array_like=True):
-    """What is due in one second, in the order it was scheduled."""
+    """A slot: what is due in one second, or a part of it, in the order it was scheduled."""
 
     items: list[DueItem] = field(default_factory=list)
 

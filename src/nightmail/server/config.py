@@ -132,6 +132,7 @@ BOUNDS: dict[str, Bounds] = {
     "ahead_ms": (0, DAY_MS),
     "ring_acks": (1, 65_536),
     "tick_items": (1, 65_536),
+    "slot_items": (1, 65_536),
     "stock_one_time": (1, 4_096),
     "stock_kem": (1, 256),
     "claims_kept": (1, 1_024),
