@@ -39,7 +39,7 @@ MUST_HAPPEN = {
         "repeat at t2", "credit window closed", "drain paced", "admission refused", "refused while stopping",
         "goodbye draining", "hello timeout", "rate limited", "resent after a reconnect", "stale list repaired",
         "too_old", "waiting for network", "server given up as silent", "a lost device was turned away",
-        "a liar's entry", *LIES, "began anew", "no more PINs",
+        "a liar's entry", *LIES, "began anew", "no more PINs", "failures shared an interval",
         "expiry met an ack", "power cut", "power cut in recovery", "power cut just after a durable action", "killed",
         "stopped", "write failed", "sync failed", "disk full for log-", "disk full for rows.", "clock jumped",
         "Unavailable", "DiskFull", "Overloaded", "replay compared",

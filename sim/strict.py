@@ -28,6 +28,7 @@ from nightmail.model.records import AnyBody, Copied, Expired, Receipted, Sent, U
 from nightmail.model.refusals import MailboxFull
 from nightmail.model.rows import Changes, Due, DueHour, Kept, Keys, Mailbox, Need, Queue, Stream, queue_id
 from nightmail.model.words import Lane
+from nightmail.model.words import State as Became
 
 K = TypeVar("K")
 R = TypeVar("R")
@@ -335,6 +336,9 @@ def _check_changes(changes: Changes) -> None:
     _expect(seqs == sorted(set(seqs)) and all(0 < seq <= changes.head for seq in seqs), "receipts in order", changes)
     for key, change in changes.items.items():
         spans = change.numbers
+        n, failed = key[5], change.state is Became.FAILED
+        single = n > 0 and spans == [n, n]
+        _expect((single or n == -change.reason) if failed else n == 0, "a receipt's key", change)
         _expect(key == change.key and len(spans) > 0 and len(spans) % 2 == 0, "a receipt", change)
         rising = all(low <= high for low, high in zip(spans[::2], spans[1::2], strict=True))
         apart = all(low > high + 1 for high, low in zip(spans[1::2], spans[2::2], strict=False))

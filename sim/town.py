@@ -72,6 +72,11 @@ class Town:
         """A mailbox that is full here is so by its bytes."""
         return self.limits.fold.mailbox_bytes < FoldLimits().mailbox_bytes
 
+    @property
+    def has_little_room(self) -> bool:
+        """A mailbox may well be full here, and a message fail because of it."""
+        return self.has_few_bytes or self.limits.fold.mailbox_entries < FoldLimits().mailbox_entries
+
     def open(self, backend: Backend) -> None:
         self.backend = backend
         for person in self.people:
@@ -148,6 +153,7 @@ def draw_fold_limits(world: World) -> FoldLimits:
     return FoldLimits(
         mailbox_entries=entries,
         mailbox_bytes=size,
+        failures_alone=chance.choice((1, 3, 1_000)),
         ring_acks=chance.choice((4, 16, 256)),
         ttl_ms=chance.choice((0, 4_000, 20_000, 300_000)),
         tick_items=chance.choice((1, 3, 256)),

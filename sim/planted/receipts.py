@@ -1,16 +1,18 @@
+# pyright: reportPrivateUsage=false
 """Bugs in receipts: intervals, order, what is told to whom."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
+from nightmail.core import receipts
 from nightmail.core.state import State
 from nightmail.core.step import Step
 from nightmail.model.records import ChangesAcked, Read, Receipted
 from nightmail.model.rows import Kept
 from nightmail.model.words import State as Became
 
-from .tools import Bug, in_needs, in_step, without
+from .tools import Bug, edit, in_needs, in_step, without
 
 
 def _one_interval(step: Step) -> Step:
@@ -50,9 +52,16 @@ def _read_hull(step: Step) -> Step:
     return wrong
 
 
+BOTH = ("node", "cluster")
+
 BUGS = (
     Bug("a receipt interval over a blocked number", in_step(Receipted, _one_interval), ("node", "cluster")),
     Bug("an ack of receipts drops those that grew", in_step(ChangesAcked, _forgets_moved_ones), ("node", "cluster")),
     Bug("a read receipt over unread numbers", in_step(Read, _read_hull), ("node", "cluster")),
+    Bug("failures beyond the bound are forgotten", edit(receipts._note_failures, "if shared:", "if False:"), BOTH),
+    Bug("failures of two reasons share an interval",
+        edit(receipts._note_failures, "-r.reason), r, tuple", "-Reason.EXPIRED), r, tuple"), BOTH),
+    Bug("a shared interval of failures covers those between",
+        edit(receipts._note_failures, "r, tuple(shared))", "r, ((shared[0][0], shared[-1][1]),))"), BOTH),
     Bug("needs of Receipted miss the receipts", in_needs(Receipted, without(Kept.CHANGES)), ("node",)),
-)
+)  # fmt: skip

@@ -85,6 +85,7 @@ BAD: tuple[FromServer, ...] = (
         for numbers in ([1, HUGE], [1, 2, 3], [2, 1], [0, 1], [1, 4, 3, 5], [-1, 1])
     ),
     Receipts((Change(KEY, HUGE, START, Reason.NONE, [1, 1]),)),
+    Receipts((Change((*KEY[:4], State.FAILED, -1), 1, START, Reason.EXPIRED, [1, 1]),)),
     Receipts((Change(KEY, 1, HUGE, Reason.NONE, [1, 1]),)),
     Gone(Lane.NORMAL, 1, HUGE, Reason.EXPIRED),
     Gone(Lane.NORMAL, 2, 1, Reason.EXPIRED),

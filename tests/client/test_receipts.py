@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from nightmail.client.events import DeliveryReceipt, MessageFailed, ReadReceipt
 from nightmail.client.messages import Message, Tick, conversation_id
 from nightmail.model.records import Sent, Voided
@@ -14,8 +16,10 @@ from tests.client.script import ALICE, BOB, LAPTOP, PHONE, TABLET, Script, an_en
 OTHER = TABLET + 1
 
 
-def change(seq: int, device: int, state: State, *spans: int, why: Reason = Reason.NONE, by: int = PHONE) -> Receipts:
-    n = spans[0] if state is State.FAILED else 0
+def change(
+    seq: int, device: int, state: State, *spans: int, why: Reason = Reason.NONE, by: int = PHONE, shared: bool = False
+) -> Receipts:
+    n = -why if shared else spans[0] if state is State.FAILED else 0
     return Receipts((Change((by, BOB, Lane.NORMAL, device, state, n), seq, 50 + seq, why, list(spans)),))
 
 
@@ -53,6 +57,34 @@ def test_failed_only_if_no_device_got_it() -> None:
     script.say(change(2, TABLET, State.FAILED, 1, 1, why=Reason.MAILBOX_FULL))
     assert script.state(message)[0] == "failed"
     assert [event.message_id for event in script.told(MessageFailed)] == [message.id]
+
+
+def test_failures_that_share_an_interval_are_told_each_with_its_reason() -> None:
+    script, messages = sent_messages(4)
+    script.say(change(1, OTHER, State.FAILED, 1, 2, 4, 4, why=Reason.EXPIRED, shared=True))
+    script.say(change(2, TABLET, State.FAILED, 1, 2, why=Reason.MAILBOX_FULL, shared=True))
+    assert [script.state(message)[0] for message in messages] == ["failed", "failed", "sent", "sent"]
+    assert [(event.message_id, event.device, event.reason) for event in script.told(DeliveryReceipt)] == [
+        *((messages[n - 1].id, OTHER, "expired") for n in (1, 2, 4)),
+        *((messages[n - 1].id, TABLET, "mailbox_full") for n in (1, 2)),
+    ]
+
+
+def test_an_interval_of_failures_that_comes_again_with_more_is_mended_once_for_each() -> None:
+    script, messages = sent_messages(4)
+    shared = partial(change, why=Reason.UNDECRYPTABLE, shared=True)
+
+    def resealed() -> list[str | None]:
+        return [body.of for body in script.bodies() if isinstance(body, Sent)]
+
+    script.say(shared(1, TABLET, State.FAILED, 1, 2))
+    assert resealed() == [messages[0].id, messages[1].id]
+    script.say(shared(2, TABLET, State.FAILED, 1, 3))
+    assert resealed() == [messages[2].id]
+    script.say(shared(3, TABLET, State.FAILED, 4, 4))  # the server has heard that the others were heard
+    assert resealed() == [messages[3].id]
+    (early,) = script.store.early(PHONE, BOB, Lane.NORMAL)
+    assert early.numbers == [4, 4]
 
 
 def test_what_was_delivered_does_not_fail_because_its_answer_was_lost() -> None:

@@ -88,12 +88,49 @@ def test_lanes_devices_and_states_have_receipts_of_their_own(world: World, alice
     ]
 
 
-def test_failures_are_never_merged(world: World, alice: Person, bob: Person) -> None:
+def test_failures_stand_alone(world: World, alice: Person, bob: Person) -> None:
     write(world, alice[1], bob, 3)
     world.do(bob[1], Acked(NORMAL, 3, (1, 2, 3)))
     assert world.receipts(alice[1]) == [
         Change(about(alice[1], bob, bob[1], FAILED, n), n, START, Reason.UNDECRYPTABLE, [n, n]) for n in (1, 2, 3)
     ]
+
+
+def test_beyond_a_bound_failures_share_an_interval_and_each_number_is_told_once_with_its_reason(
+    world: World, bob: Person
+) -> None:
+    world.limit(failures_alone=4, mailbox_entries=5)
+    anna = world.join("anna", devices=2)
+    write(world, anna[1], bob, 5)
+    world.do(bob[1], Acked(NORMAL, 5, (1, 2, 4, 5)))  # and 3 is delivered
+    alone = [about(anna[1], bob, bob[1], FAILED, n) for n in (1, 2, 4)]
+    shared = about(anna[1], bob, bob[1], FAILED, -Reason.UNDECRYPTABLE)
+    assert {c.key: c.numbers for c in world.receipts(anna[2])} == {
+        about(anna[1], bob, bob[1], DELIVERED): [3, 3],
+        **{key: [key[5], key[5]] for key in alone},
+        shared: [5, 5],
+    }
+    write(world, anna[1], bob, 3)
+    world.do(bob[1], Acked(NORMAL, 7, (6, 7)))
+    world.do(bob[1], Unlinked(bob[1]))
+    removed = about(anna[1], bob, bob[1], FAILED, -Reason.DEVICE_REMOVED)
+    told = world.receipts(anna[2])
+    assert [(c.key, c.seq, c.reason, c.numbers) for c in told[-2:]] == [
+        (shared, 6, Reason.UNDECRYPTABLE, [5, 7]),
+        (removed, 7, Reason.DEVICE_REMOVED, [8, 8]),
+    ]
+    world.do(anna[2], ChangesAcked(6))
+    assert [c.key for c in world.receipts(anna[2])] == [removed]
+
+
+def test_a_device_that_heard_them_gets_failures_alone_again(world: World, alice: Person, bob: Person) -> None:
+    world.limit(failures_alone=1)
+    write(world, alice[1], bob, 4)
+    world.do(bob[1], Acked(NORMAL, 3, (1, 2, 3)))
+    assert heard(world, alice[1]) == [(FAILED, [1, 1]), (FAILED, [2, 3])]
+    world.do(alice[1], ChangesAcked(2))
+    world.do(bob[1], Acked(NORMAL, 4, (4,)))
+    assert [change.key for change in world.receipts(alice[1])] == [about(alice[1], bob, bob[1], FAILED, 4)]
 
 
 def test_the_number_of_receipts_does_not_grow_with_the_number_of_messages(

@@ -159,7 +159,9 @@ def _unreadable(town: Town, alice: Person, bob: Person) -> None:
     town.send(alice[1], bob, 7, text="for my own", of=lost, envelopes=(), own_envelopes=own)
     town.do(alice[2], Acked(NORMAL, 5, (5,)))
     copies = [item[0] for item in town.offer(alice[2]) if isinstance(item, tuple)]  # of her own: her phone seals again
+    town.limit(failures_alone=1)
     town.do(alice[2], Acked(NORMAL, max(copies), tuple(copies[1:])))
+    town.limit()
 
 
 def _blocks_and_wishes(town: Town, alice: Person, bob: Person, carol: Person) -> None:

@@ -82,7 +82,7 @@ def _is_change(change: Change) -> bool:
         and lane in _LANES
         and 0 <= device <= DEVICE_MAX
         and state in _STATES
-        and 0 <= n <= NUMBER_MAX
+        and (0 <= n <= NUMBER_MAX or (state == State.FAILED and n == -change.reason))
         and 1 <= change.seq <= NUMBER_MAX
         and 0 <= change.at < MOMENT_END
         and _are_spans(change.numbers)

@@ -35,13 +35,15 @@ class Receipts:
         self._mending, self._successors = mending, successors
 
     def take(self, change: Change) -> None:
-        by, to, lane, device, state, _ = change.key
+        by, to, lane, device, state, n = change.key
         me = self._hub.identity
         if account_of(by) != me.account or state not in (State.DELIVERED, State.READ, State.FAILED):
             return
         lane, tick = Lane(lane), Tick(state)
         reason = change.reason.name.lower() if tick is Tick.FAILED else ""
         found = list(self._find(by, to, lane, change.numbers))
+        if by == me.device and n < 0:
+            found = self._news(change, found, lane, tick, reason)
         if by == me.device and (tick is not Tick.FAILED or change.reason is Reason.DEVICE_REMOVED):
             for row in found:
                 self._outbox.spoken.settled(row.id, device)
@@ -73,6 +75,22 @@ class Receipts:
         for early in self._hub.store.early(row.by, row.to, row.lane):
             if contains(early.numbers, row.n):
                 self._place([row], early.device, early.state, early.at, early.reason)
+
+    def _news(self, change: Change, found: list[Numbered], lane: Lane, tick: Tick, reason: str) -> list[Numbered]:
+        """Of a shared interval what it did not have when it came before: each failure is taken once.
+
+        What it no longer has, the server knows to be heard.
+        """
+        by, to, _, device, _, _ = change.key
+        heard = self._early(by, to, lane, device, tick, reason)
+        self._hub.store.put_early(Early(by, to, lane, device, tick, reason, change.at, change.numbers))
+        return [row for row in found if not contains(heard, row.n)]
+
+    def _early(self, by: int, to: int, lane: Lane, device: int, tick: Tick, reason: str) -> list[int]:
+        for early in self._hub.store.early(by, to, lane):
+            if (early.device, early.state, early.reason) == (device, tick, reason):
+                return list(early.numbers)
+        return []
 
     def _find(self, by: int, to: int, lane: Lane, spans: list[int]) -> Iterable[Numbered]:
         for low, high in pairs(spans):
@@ -113,10 +131,7 @@ class Receipts:
         wanted = sum(high - low + 1 for low, high in pairs(change.numbers))
         if len(found) == wanted:
             return
-        spans: list[int] = []
-        for early in self._hub.store.early(by, to, lane):
-            if (early.device, early.state, early.reason) == (device, tick, reason):
-                spans = list(early.numbers)
+        spans = self._early(by, to, lane, device, tick, reason)
         for low, high in pairs(change.numbers):
             add_span(spans, low, high)
         self._hub.store.put_early(Early(by, to, lane, device, tick, reason, change.at, spans))

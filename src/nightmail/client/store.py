@@ -101,7 +101,8 @@ class Numbered(Struct, frozen=True):
 
 
 class Early(Struct, frozen=True):
-    """Receipts for numbers of another own device whose copies have not arrived here."""
+    """Receipts for numbers of another own device whose copies have not arrived here; or, of this device, failures
+    of an interval that may come again with more numbers in it."""
 
     by: int
     to: int

@@ -1,10 +1,11 @@
 """What became of messages, told to the devices of those who sent them.
 
 Knows:   an account's settings, and the receipts that each of its devices has not acknowledged.
-Never:   merges two failures, or reports a number that nobody acknowledged.
+Never:   merges failures of two reasons, or reports a number that nobody acknowledged.
 
 Receipts are not a queue but a set of changes: one per (stream, lane, peer device, state), whose
 interval grows and whose number moves on with it. So they stay as few as there are conversations.
+Failures stand alone while few receipts wait; a device that is away for long finds them in intervals, too.
 """
 
 from __future__ import annotations
@@ -153,13 +154,25 @@ def note(state: Shard, device: int, receipt: Receipted) -> None:
         changes = state.changes.rows[device] = Changes()
     r = receipt
     if r.state == FAILED:
-        for low, high in r.numbers:
-            for n in range(low, high + 1):
-                _put(changes, (r.by, r.to, r.lane, r.device, r.state, n), r, ((n, n),))
+        _note_failures(changes, r, state.shard.limits.failures_alone - len(changes.items))
     else:
         _put(changes, (r.by, r.to, r.lane, r.device, r.state, 0), r, r.numbers)
     state.changes.changed[device] = state.offset
     state.effects.append(Changed(device))
+
+
+def _note_failures(changes: Changes, r: Receipted, room: int) -> None:
+    """The first `room` of them stand alone; the others share an interval with those of the same reason."""
+    shared: list[tuple[int, int]] = []
+    for low, high in r.numbers:
+        first_shared = min(low + max(room, 0), high + 1)
+        for n in range(low, first_shared):
+            _put(changes, (r.by, r.to, r.lane, r.device, r.state, n), r, ((n, n),))
+        room -= first_shared - low
+        if first_shared <= high:
+            shared.append((first_shared, high))
+    if shared:
+        _put(changes, (r.by, r.to, r.lane, r.device, r.state, -r.reason), r, tuple(shared))
 
 
 def _put(changes: Changes, key: ChangeKey, receipt: Receipted, numbers: tuple[tuple[int, int], ...]) -> None:

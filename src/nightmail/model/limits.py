@@ -48,6 +48,8 @@ class FoldLimits(Struct, frozen=True, array_like=True):
     """Bytes of ciphertext that may wait for one device: an ack, an expiry and an unlinking read what they end."""
     slot_items: int = 1_000
     """Due items in one row. Many may fall due in one second, and each change writes its row whole."""
+    failures_alone: int = 1_000
+    """With so many receipts waiting for a device, further failures share intervals: they are one row."""
 
 
 class FormLimits(Struct, frozen=True):

@@ -278,8 +278,8 @@ class Mailbox(Struct, array_like=True, gc=False):
 ChangeKey: TypeAlias = tuple[int, int, int, int, int, int]
 """What a receipt is about: (by, to, lane, peer device, state, n).
 
-`n` is 0 except for failures: each of those stands alone. A plain tuple, because it is made and
-looked up once per receipt.
+`n` is 0 except for failures: the number of one that stands alone, or minus the reason of those that
+share an interval. A plain tuple, because it is made and looked up once per receipt.
 """
 
 
