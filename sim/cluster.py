@@ -19,7 +19,7 @@ from nightmail.engine.desk import LoopDesk
 from nightmail.engine.forwarder import Forwarder
 from nightmail.engine.loop import Loop, LoopLimits, Watcher
 from nightmail.engine.memory import MemoryRegistry
-from nightmail.engine.ports import Failed, TrimmedAway
+from nightmail.engine.ports import Failed, TooNew, TrimmedAway
 from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Said
 from nightmail.model.effects import Answer, Effect
@@ -104,6 +104,7 @@ class Owner(Watcher):
         if loop.ready:
             self._follow(loop)
         if loop.stopped:
+            assert isinstance(loop.stopped, TooNew), loop.stopped
             self.world.hit("old fold stopped")
             self.end()
             if not self.is_zombie:

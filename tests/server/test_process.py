@@ -7,9 +7,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
 from pathlib import Path
 
+import apsw
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
@@ -130,3 +132,23 @@ def test_a_damaged_folder_is_not_served(tmp_path: Path) -> None:
     assert code == 4
     assert said.count("\n") == 1
     assert "rows.db" in said
+
+
+def test_a_damaged_row_ends_it_with_a_sentence_that_names_the_row(tmp_path: Path) -> None:
+    with process(tmp_path) as (running, asker):
+        ada = asker.register("ada")
+        running.terminate()
+        assert ends(running)[0] == 0
+    db = apsw.Connection(str(tmp_path / "rows.db"))
+    (good,) = db.execute("SELECT value FROM account").fetchall()[0]
+    db.execute("UPDATE account SET value = x'c1'")
+    with process(tmp_path) as (running, asker):
+        with suppress(OSError, HTTPException):
+            asker.get("/v1/devices", ada)
+        code, said = ends(running)
+    *_, sentence = said.splitlines()
+    assert (code, sentence) == (4, f"nightmail: the row ACCOUNT {ada.account} is stored, but cannot be read")
+    db.execute("UPDATE account SET value = ?", (good,))
+    db.close()
+    with process(tmp_path) as (_, asker):
+        assert asker.get("/v1/devices", ada).status == 200

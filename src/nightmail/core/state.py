@@ -180,16 +180,16 @@ class State:
     def install(self, key: RowKey, data: bytes | None) -> None:
         """Put a row where the fold can see it. What is here already is newer, and stays."""
         if key.kind is Kept.SHARD:
-            self.shard = _decoded(decode_shard, key, data) or Shard()
+            self.shard = _decoded(decode_shard, _named(key), data) or Shard()
             return
         if key.kind is Kept.STREAM:
             if (key.a, key.b) not in self.streams:
-                self.streams[key.a, key.b] = _decoded(self.streams.decode, key, data)
+                self.streams[key.a, key.b] = _decoded(self.streams.decode, _named(key), data)
             return
         table = self.by_number[key.kind]
         if key.a in table:
             return
-        table[key.a] = row = _decoded(table.decode, key, data)
+        table[key.a] = row = _decoded(table.decode, _named(key), data)
         if isinstance(row, Mailbox):
             for lane, queue in enumerate(row.lanes):
                 if queue.waiting:
@@ -204,7 +204,7 @@ class State:
         entries = self.entries.setdefault(number, {})
         for seq, data in stored:
             if seq > queue.acked and seq not in entries and gap_at(queue.gaps, seq) is None:
-                entry = _decoded(decode_entry, (number, seq), data)
+                entry = _decoded(decode_entry, f"entry {seq} of queue {number}", data)
                 assert entry is not None
                 entries[seq] = entry
 
@@ -254,13 +254,17 @@ class State:
         return changed + (KEYS_WEIGHT - 1) * len(self.keys.changed)
 
 
-def _decoded(decode: Callable[[bytes], T], key: object, data: bytes | None) -> T | None:
+def _decoded(decode: Callable[[bytes], T], what: str, data: bytes | None) -> T | None:
     if data is None:
         return None
     try:
         return decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadRow(f"{key} is stored, but cannot be read") from error
+        raise BadRow(f"{what} is stored, but cannot be read") from error
+
+
+def _named(key: RowKey) -> str:
+    return " ".join(("the row", key.kind.name, str(key.a), *([str(key.b)] if key.b else ())))
 
 
 def missing_row(table: Table[int, R], kind: Kept, number: int, missing: list[Need]) -> bool:

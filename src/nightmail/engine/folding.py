@@ -4,8 +4,9 @@ Knows:   which batch is next, which rows it still waits for, which records canno
 Touches: the state, through the fold; the rows, to read.
 Never:   starts a step before every row it needs is in memory, or folds past a version it does not know.
 
-A record that raises is a mistake of ours. The state may be half changed, so it is thrown away,
-rebuilt from the checkpoint, and that one record is folded as dead: the same on every replay.
+A record that raises is a mistake of ours, unless the machine is to blame: that stops us (blame.py).
+The state may be half changed, so it is thrown away, rebuilt from the checkpoint, and that one record
+is folded as dead: the same on every replay.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from nightmail.model.records import AnyBody, BadRecord, Record, decode_record
 from nightmail.model.refusals import DeadLettered
 from nightmail.model.rows import EntryRange, Need
 
-from .ports import Failed, Found, Log, Overtaken, Rows, Stored, TrimmedAway
+from .blame import NOT_THE_RECORDS, sentence
+from .ports import EngineError, Failed, Found, Log, Overtaken, Rows, Stored, TrimmedAway
 
 ROUNDS_MAX = 4
 """Loads that one record may need: rows, then the way to a place in time, which is an hour, its last slot and the one
@@ -73,7 +75,8 @@ class Folding:
         self.state = new_state()
         self.ready = False
         """Everything that was durable when we started is folded."""
-        self.stopped: FoldTooNew | None = None
+        self.stopped: EngineError | None = None
+        """Why nothing can be folded any more, by this process."""
         self._batches: deque[Durable] = deque()
         self._early: list[Durable] = []
         self._replay: Iterator[Stored] | None = None
@@ -131,7 +134,7 @@ class Folding:
     def _begin_replay(self) -> None:
         state = self.state
         if state.shard.fold > state.newest_fold:
-            self.stopped = FoldTooNew(state.shard.fold, state.newest_fold)
+            self._stop(FoldTooNew(state.shard.fold, state.newest_fold))
             return
         # Where the rows that were just read belong: a save of unknown outcome may have been settled meanwhile.
         state.offset = self._rows.pointer
@@ -215,8 +218,8 @@ class Folding:
                         if not state.derived and not state.forwards:
                             continue
                         done = self._follow(offset, batch.data[offset - first])
-            except FoldTooNew as error:
-                self.stopped = error
+            except NOT_THE_RECORDS as error:
+                self._stop(error)
                 return False
             except BadRecord as error:
                 bury(state, offset, batch.data[offset - first], str(error))
@@ -276,7 +279,7 @@ class Folding:
         self._rounds += 1
         assert self._rounds <= ROUNDS_MAX, f"the needs of {type(body).__name__} never end"
         self._load(missing, self.run)
-        return not (self._loading or self.wants_rebuild)
+        return not (self._loading or self.wants_rebuild or self.stopped)
 
     def _bury(self, offset: int, data: bytes, body: AnyBody, via: int) -> None:
         """Set aside a record that raised before. What follows from others under its offset goes on."""
@@ -284,6 +287,9 @@ class Folding:
         bury(self.state, offset, data, f"{self._poisoned[offset, self._nth]} in {type(body).__name__}")
         if via:
             self.state.effects.append(Answer(via, DeadLettered()))
+
+    def _stop(self, error: Exception) -> None:
+        self.stopped = self.stopped or sentence(error)
 
     def _hand_out(self, batch: Durable) -> None:
         effects, forwards = self.state.effects, self._forwards
@@ -311,22 +317,36 @@ class Folding:
                     self._on_trouble(found.why)
                 return
             self._failures = 0
-            self._install(missing, found)
-            then()
+            if self._install(missing, found):
+                then()
 
-        self._rows.load(missing, loaded)
+        self._ask(missing, loaded)
 
-    def _install(self, missing: Sequence[Need], found: Found) -> None:
-        for need, data in zip(missing, found, strict=True):
-            if isinstance(need, EntryRange):
-                self.state.install_entries(need.queue, cast("Sequence[tuple[int, bytes]]", data))
-            else:
-                self.state.install(need, cast("bytes | None", data))
+    def _ask(self, missing: Sequence[Need], done: Callable[[Found | Overtaken | Failed], None]) -> None:
+        """Also on behalf of a session, which could not tell what it means that this fails."""
+        try:
+            self._rows.load(missing, done)
+        except NOT_THE_RECORDS as error:
+            self._stop(error)
+
+    def _install(self, missing: Sequence[Need], found: Found) -> bool:
+        """Put rows into the state. False: they are damaged, or too much, and this is the end."""
+        try:
+            for need, data in zip(missing, found, strict=True):
+                if isinstance(need, EntryRange):
+                    self.state.install_entries(need.queue, cast("Sequence[tuple[int, bytes]]", data))
+                else:
+                    self.state.install(need, cast("bytes | None", data))
+        except NOT_THE_RECORDS as error:
+            self._stop(error)
+            return False
+        return True
 
     def read(self, wanted: Callable[[State], Sequence[Need]], then: Callable[[State], None]) -> None:
         """Look at rows outside the fold: call `then` once nothing that `wanted` names is missing.
 
         Not called at all if the rows cannot be read, or the state is rebuilt meanwhile: ask again.
+        Nor if a row turns out to be damaged: then all has `stopped`.
         """
         missing = wanted(self.state)
         if not missing:
@@ -335,17 +355,16 @@ class Folding:
         life, pointer = self._life, self._rows.pointer
 
         def loaded(found: Found | Overtaken | Failed) -> None:
-            if life != self._life or self.wants_rebuild or isinstance(found, Failed):
+            if life != self._life or self.wants_rebuild or self.stopped or isinstance(found, Failed):
                 return
             if isinstance(found, Overtaken):
                 self.wants_rebuild = True
                 return
             # If the pointer moved, a row may have been changed, saved and let go since we asked.
-            if pointer == self._rows.pointer:
-                self._install(missing, found)
-            self.read(wanted, then)
+            if pointer != self._rows.pointer or self._install(missing, found):
+                self.read(wanted, then)
 
-        self._rows.load(missing, loaded)
+        self._ask(missing, loaded)
 
     def retry_load(self) -> None:
         """Ask again for rows that could not be read."""

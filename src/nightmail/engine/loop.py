@@ -22,7 +22,6 @@ from msgspec import Struct
 from nightmail.core.due import is_due
 from nightmail.core.send import answer_from_memory
 from nightmail.core.state import State
-from nightmail.core.step import FoldTooNew
 from nightmail.model.answers import Said
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.ids import SERVER
@@ -35,7 +34,7 @@ from nightmail.model.words import Lane
 
 from .folding import Durable, Folded, Folding
 from .forwarder import Forwarder
-from .ports import RECORD_OVERHEAD, Checkpoint, Log, Rows, Stored
+from .ports import RECORD_OVERHEAD, Checkpoint, EngineError, Log, Rows, Stored
 from .saver import Saver, SaverLimits
 
 FREEING = (Acked, ChangesAcked)
@@ -147,7 +146,8 @@ class Loop:
         return self._folding.ready and not self._folding.wants_rebuild and self._folding.stopped is None
 
     @property
-    def stopped(self) -> FoldTooNew | None:
+    def stopped(self) -> EngineError | None:
+        """Why it cannot go on: whoever drives it ends. It takes, folds and saves nothing any more."""
         return self._folding.stopped
 
     @property
@@ -248,6 +248,8 @@ class Loop:
 
     def tick(self) -> None:
         """Let time pass: what is due becomes a record, what is unsaved becomes a checkpoint."""
+        if self.stopped:
+            return
         now = self._pace()
         self._folding.retry_load()
         if self._folding.wants_rebuild:

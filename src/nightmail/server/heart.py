@@ -16,7 +16,7 @@ from pathlib import Path
 from nightmail.engine.filelog.files import OsFiles
 from nightmail.engine.folder import DataFolder
 from nightmail.engine.loop import Loop
-from nightmail.engine.ports import Post, TooNew
+from nightmail.engine.ports import Post
 from nightmail.engine.sqlite import SqliteRows
 from nightmail.engine.trace import Tracer
 from nightmail.engine.writer import Writer
@@ -75,11 +75,15 @@ class Heart:
             self._parts = parts.pop_all()
 
     def recover(self) -> None:
-        """Bring the state back. Raises EngineError if this program is too old for it."""
+        """Bring the state back. Raises EngineError if that cannot be: a damaged row, a program that is too old."""
         self.loop.recover()
-        if self.loop.stopped:
-            raise TooNew(str(self.loop.stopped))
+        self.check()
         self.set_limits()
+
+    def check(self) -> None:
+        """Raises EngineError if the loop cannot go on."""
+        if self.loop.stopped:
+            raise self.loop.stopped
 
     def set_limits(self) -> None:
         """Limits that decide are themselves logged: have them written down if they differ."""

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 
 from nightmail.api.app import Surroundings, app
+from nightmail.engine.blame import NOT_THE_RECORDS, sentence
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.memory import MemoryRegistry
 from nightmail.gateway.door import door
@@ -205,6 +206,7 @@ class Node:
         self.gateway.press(int(late_ms), self.figures.take_slowest_ms(time.monotonic_ns()))
         self.tally.look(self.heart.loop.state, pace())
         self.heart.loop.tick()
+        self.heart.check()
         self.tally.skip(self.heart.loop.state)
         self.desk.tick()
         self.gateway.tick(pace())
@@ -223,12 +225,20 @@ class Node:
         self._event_loop.call_later(delay_ms / 1000, self._guard, callback)
 
     def _guard(self, callback: Callable[[], None]) -> None:
-        """What raises here is no peer's doing. Going on could answer what is not so: the node falls."""
+        """What raises here is no peer's doing. Going on could answer what is not so: the node falls.
+
+        If the machine is to blame, `fell` says what to do about it; if not, it was a mistake of ours.
+        """
         if self._closed:
             return
         try:
             callback()
+        except NOT_THE_RECORDS as fault:
+            self._fall(sentence(fault))
         except Exception as mistake:  # noqa: BLE001 (whatever it is, the node cannot go on)
-            if not self.fell.done():
-                log.critical("the server cannot go on", exc_info=mistake)
-                self.fell.set_exception(Fell("the server made a mistake and cannot go on; its log tells which"))
+            self._fall(Fell("the server made a mistake and cannot go on; its log tells which"), mistake)
+
+    def _fall(self, why: Exception, mistake: Exception | None = None) -> None:
+        if not self.fell.done():
+            log.critical("the server cannot go on", extra={"why": str(why)}, exc_info=mistake)
+            self.fell.set_exception(why)
