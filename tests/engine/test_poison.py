@@ -17,7 +17,7 @@ from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Accepted, Done
 from nightmail.model.effects import Answer, Grew
 from nightmail.model.ids import SERVER, account_id, device_id, shard_of
-from nightmail.model.records import Acked, Forwarded, Receipted, Record, Sent, decode_record, encode_record
+from nightmail.model.records import Acked, Forwarded, Receipted, Record, Sent, Ticked, decode_record, encode_record
 from nightmail.model.refusals import DeadLettered, OutOfOrder, Unavailable
 from nightmail.model.rows import DeadLetter, Kept, RowKey
 from nightmail.model.words import Lane
@@ -250,6 +250,60 @@ def test_what_its_batch_told_other_shards_is_told_once() -> None:
     for _ in range(3):
         rig.wait(1)
     assert [body.k for body in told if isinstance(body, Forwarded)] == [1]
+
+
+# --- time -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def poisoned_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is due two seconds after the start cannot be taken."""
+    needs, step = FOLDS[1][Ticked]
+
+    def stumble(state: State, by: int, via: int, ticked: Ticked) -> None:
+        cursed = state.shard.next_due == START // 1000 + 2
+        step(state, by, via, ticked)
+        if cursed and state.derived:
+            raise Mistake("planted")
+
+    monkeypatch.setitem(FOLDS[1], Ticked, (needs, stumble))  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.usefixtures("poisoned_second")
+@pytest.mark.parametrize("saved", [False, True], ids=["in memory", "only in the store"])
+def test_a_dead_tick_leaves_its_slot_behind_and_time_goes_on(saved: bool) -> None:
+    rig = started(SELDOM)
+    for n, life_ms in ((1, 2_000), (2, 3_000)):
+        rig.say(PHONE, a_message(n, text=f"for {life_ms} ms", life_ms=life_ms))
+    if saved:
+        rig.loop.save(at_once=True)
+        rig = restarted(rig)
+    for _ in range(40):
+        rig.wait(100)
+    assert [offset for offset, _ in rig.poisoned] == [5]
+    assert (rig.log.last, rig.loop.state.shard.dead, rig.texts()) == (6, 1, ["for 2000 ms", "gap"])
+    letter = rig.letter(5)
+    assert letter is not None
+    assert letter.errors == ["Mistake in Ticked"]
+    again = restarted(rig)
+    again.wait(1)
+    assert (again.everything(), again.log.last) == (rig.everything(), 6)
+
+
+def test_a_tick_that_always_raises_ends_with_the_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs, _ = FOLDS[1][Ticked]
+
+    def stumble(_state: State, _by: int, _via: int, _ticked: Ticked) -> None:
+        raise Mistake("planted")
+
+    monkeypatch.setitem(FOLDS[1], Ticked, (needs, stumble))  # pyright: ignore[reportArgumentType]
+    rig = started(SELDOM)
+    for n in (1, 2, 3):
+        rig.say(PHONE, a_message(n, life_ms=n * 1_000))
+    for _ in range(100):
+        rig.wait(100)
+    assert [offset for offset, _ in rig.poisoned] == [6, 7, 8]
+    assert (rig.log.last, rig.loop.ready) == (8, True)
 
 
 # --- bytes that are no record -----------------------------------------------------------------

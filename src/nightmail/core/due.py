@@ -115,9 +115,30 @@ def step_ticked(state: State, _by: int, _via: int, _ticked: Ticked) -> None:
     state.derived.extend(Expired(item.device, item.lane, item.seq) for item in ready)
 
 
+def needs_pass_over(state: State) -> list[Need]:
+    missing: list[Need] = []
+    if is_due(state, state.now):
+        missing_row(state.due_hours, Kept.DUE_HOUR, state.shard.next_due // HOUR, missing)
+    return missing
+
+
+def pass_over(state: State) -> None:
+    """Give up the slot that a `Ticked` could not take: else it would be tried again for ever, and time would stand.
+
+    Whatever is wrong with the rows, each such `Ticked` leaves a slot, or an hour without one, behind.
+    """
+    if not is_due(state, state.now):
+        return
+    number = state.shard.next_due // HOUR
+    hour = state.due_hours[number]
+    if hour and hour.seconds:
+        state.due.put(hour.seconds[0], None, state.offset)
+    _close_first_slot(state, number)
+
+
 def _close_first_slot(state: State, number: int) -> None:
-    hour = state.due_hours.there(number)
-    del hour.seconds[0]
+    hour = state.due_hours[number] or DueHour()
+    del hour.seconds[:1]
     shard = state.shard
     if hour.seconds:
         state.due_hours.put(number, hour, state.offset)

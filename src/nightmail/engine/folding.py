@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice, repeat
 from typing import cast
 
 from msgspec import Struct
 
-from nightmail.core.deadletters import bury
+from nightmail.core.deadletters import bury, needs_bury
 from nightmail.core.state import SHARD, State
 from nightmail.core.step import FOLDS, LOOKS_FIRST, FoldTooNew
 from nightmail.model.effects import Answer, Effect, Forward
@@ -262,9 +263,9 @@ class Folding:
     def _step(self, offset: int, data: bytes, by: int, via: int, body: AnyBody) -> bool:
         state = self.state
         if self._poisoned and (offset, self._nth) in self._poisoned:
-            self._bury(offset, data, body, via)
-            return True
-        needs, step = FOLDS[state.shard.fold][type(body)]
+            needs, step = needs_bury, partial(self._bury, offset, data)
+        else:
+            needs, step = FOLDS[state.shard.fold][type(body)]
         while missing := needs(state, by, body):
             if not self._has(missing, body):
                 self._inside = (by, via, body) if self._nth else None
@@ -281,12 +282,11 @@ class Folding:
         self._load(missing, self.run)
         return not (self._loading or self.wants_rebuild or self.stopped)
 
-    def _bury(self, offset: int, data: bytes, body: AnyBody, via: int) -> None:
+    def _bury(self, offset: int, data: bytes, state: State, _by: int, via: int, body: AnyBody) -> None:
         """Set aside a record that raised before. What follows from others under its offset goes on."""
-        self.state.offset = offset
-        bury(self.state, offset, data, f"{self._poisoned[offset, self._nth]} in {type(body).__name__}")
+        bury(state, offset, data, f"{self._poisoned[offset, self._nth]} in {type(body).__name__}", body)
         if via:
-            self.state.effects.append(Answer(via, DeadLettered()))
+            state.effects.append(Answer(via, DeadLettered()))
 
     def _stop(self, error: Exception) -> None:
         self.stopped = self.stopped or sentence(error)
