@@ -181,6 +181,25 @@ def test_the_server_may_ask_for_a_longer_wait_than_the_schedule_has() -> None:
     assert numbers(script.bodies()) == [1]
 
 
+def test_a_void_that_is_too_fast_waits_and_what_stands_behind_it_follows() -> None:
+    script = connected()
+    first, second = script.write(), script.write()
+    script.bodies()
+    script.machine.give_up(first.id, script.now)
+    (void,) = script.bodies()
+    assert isinstance(void, Voided)
+    script.asked = script.asked[-1:]
+    assert script.answer(RateLimited(4_000)) == []
+    script.wait(3_999)
+    assert script.bodies() == []
+    assert script.state(first) == ("pending", "")
+    script.wait(1)
+    again = script.bodies()
+    assert (type(again[0]), numbers(again)) == (Voided, [1, 2])
+    script.accept()
+    assert (script.state(first), script.state(second)) == (("failed", "given_up"), ("sent", ""))
+
+
 def test_what_came_too_early_is_sent_again_soon() -> None:
     script = connected()
     script.write()

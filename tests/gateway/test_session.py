@@ -9,7 +9,7 @@ from nightmail.gateway.session import LINGER_MS
 from nightmail.model.answers import Accepted, Done
 from nightmail.model.ids import account_of, device_id
 from nightmail.model.limits import FormLimits
-from nightmail.model.records import Acked, Closed, Listed, ReceiptsSet, Unlinked
+from nightmail.model.records import Acked, Closed, Listed, ReceiptsSet, Unlinked, Voided
 from nightmail.model.refusals import AckAboveHead, Malformed, NotAllowed, RateLimited, UnknownRecipient
 from nightmail.model.words import Lane
 from nightmail.wire.closing import SENTENCES, CloseCode
@@ -235,6 +235,20 @@ def test_who_sends_too_fast_is_told_when_to_try_again() -> None:
     ada.take()
     assert ben.numbers() == [4, 5]
     assert town.gateway.counters.rate_limited == 2
+
+
+def test_a_number_given_up_counts_as_a_message() -> None:
+    """Each to another account would be a stream for ever."""
+    town = a_town(GatewayLimits(sends_per_s=10, sends_burst=2))
+    ada = town.connect(PHONE)
+    void = [Voided(BEN, Lane.NORMAL, n, 1, f"{PHONE:x}:1:{n}:a") for n in range(1, 4)]
+    ada.ask(a_message(1), *void[1:])
+    said = [item.said for item in ada.take() if isinstance(item, Answered)]
+    assert [type(each) for each in said] == [RateLimited, Accepted, Accepted]
+    town.wait(101)
+    ada.ask(void[2])
+    assert [type(item.said) for item in ada.take() if isinstance(item, Answered)] == [Accepted]
+    assert town.gateway.counters.rate_limited == 1
 
 
 def test_who_sends_too_fast_without_wanting_an_answer_gets_none() -> None:

@@ -169,7 +169,7 @@ def test_every_limit_on_the_page_is_the_default() -> None:
         "Entries in one frame": f"{gateway.batch_entries}, and about {gateway.batch_bytes:,} bytes of ciphertext",
         "Undelivered entries per device": f"{fold.mailbox_entries:,}, and {fold.mailbox_bytes:,} bytes of ciphertext",
         "Undelivered entries live": f"{fold.ttl_ms // limits.DAY_MS} days",
-        "Messages": f"{gateway.sends_per_s} per second, {gateway.sends_burst} at once",
+        "Messages, and numbers given up": f"{gateway.sends_per_s} per second, {gateway.sends_burst} at once",
         "Other items": f"{gateway.items_per_s:,} per second, {gateway.items_burst:,} at once",
         "One-time keys held for a device": f"{fold.stock_one_time} X25519, {fold.stock_kem} KEM",
         "Claims for one device by one account": f"{fold.claims_per_minute} per minute",

@@ -29,7 +29,7 @@ class GatewayLimits(Struct, frozen=True):
     repeat_again_ms: int = 500
     """And once more after this, in ms; then the device counts as offline, until it acknowledges."""
     sends_per_s: int = 50
-    """Messages per second and device, over time: faster than anybody writes."""
+    """Messages, and numbers given up, per second and device, over time: faster than anybody writes."""
     sends_burst: int = 500
     """Messages at once: what a device wrote while it was offline."""
     items_per_s: int = 1_000
