@@ -110,6 +110,10 @@ class ClusterDesk:
         data = [encode_record(record) for record in records]
         self._cluster.partitions[shard].append(self._cluster.clock(self._node), data, appended)
 
+    def note_connection(self, device: int, *, here: bool) -> None:
+        shard = shard_of(account_of(device), self._cluster.shards)
+        self._ask(shard, lambda _, desk: desk.note_connection(device, here=here))
+
     # --- looking ------------------------------------------------------------------------------------
 
     def offer(

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from nightmail.core.tracing import author_of, placements, trace
-from nightmail.model.ids import account_id, device_id
-from nightmail.model.notes import Dropped, Looked, Note, Placed, Taken
+from nightmail.model.ids import SERVER, account_id, device_id
+from nightmail.model.notes import Connected, Dropped, Looked, Note, Placed, Taken
 from nightmail.model.traces import Event, Trace
 from nightmail.model.words import Lane, Reason, State
 
@@ -49,6 +49,39 @@ def test_an_ordinary_life_is_told_in_order() -> None:
         ],
         {TABLET: State.READ},
     )
+
+
+def routes(*notes: Note, message_id: str = ID) -> list[tuple[int, str]]:
+    words = ("online", "queued")
+    events = life(*notes, message_id=message_id).events
+    return [(event.device, event.what) for event in events if event.what.partition(":")[0] in words]
+
+
+def test_a_device_that_is_connected_when_a_message_is_filed_is_told_as_online() -> None:
+    came, went = Connected(5, TABLET, True), Connected(11, TABLET, False)
+    assert routes(came, placed(10, (TABLET, 4), (WATCH, 7)), went) == [(TABLET, "online:4"), (WATCH, "queued:7")]
+    assert routes(came, went, placed(10, (TABLET, 4))) == [(TABLET, "queued:4")]
+    assert routes(placed(10, (TABLET, 4)), came) == [(TABLET, "queued:4")]
+
+
+def test_nobody_is_connected_when_a_server_begins() -> None:
+    came, began = Connected(5, TABLET, True), Connected(8, SERVER, False)
+    assert routes(came, began, placed(10, (TABLET, 4))) == [(TABLET, "queued:4")]
+    assert routes(began, came, placed(10, (TABLET, 4))) == [(TABLET, "online:4")]
+
+
+def test_a_message_and_its_reseal_may_have_gone_different_ways() -> None:
+    first, again = placed(10, (TABLET, 4)), placed(20, (TABLET, 5), n=2, name=RESEAL, of=ID)
+    assert routes(first, Connected(15, TABLET, True), again) == [(TABLET, "queued:4"), (TABLET, "online:5")]
+
+
+def test_how_a_message_was_routed_does_not_change_when_its_lines_come_twice() -> None:
+    lines = (placed(10, (TABLET, 4)), Connected(15, TABLET, True))
+    assert routes(*lines, *lines) == [(TABLET, "queued:4")]
+
+
+def test_a_full_mailbox_is_told_as_full_although_its_device_is_there() -> None:
+    assert routes(Connected(5, TABLET, True), placed(10, (TABLET, 0))) == []
 
 
 def test_each_device_has_a_fate_of_its_own() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from nightmail.core.state import FOLD, State, encode_row
 from nightmail.core.step import FOLDS
+from nightmail.core.tracing import decode_notes
 from nightmail.engine.loop import FORGET_MS, QUIET_MS, REPEAT_MS, TRIM_MS, TRIM_TIGHT_MS, LoopLimits
 from nightmail.engine.ports import Checkpoint, TooNew, saving
 from nightmail.engine.saver import SaverLimits
@@ -15,6 +16,7 @@ from nightmail.model.answers import Accepted, Done, Joined
 from nightmail.model.effects import Answer, Grew
 from nightmail.model.ids import SERVER
 from nightmail.model.limits import DAY_MS
+from nightmail.model.notes import Connected
 from nightmail.model.records import Acked, ChangesAcked, FoldRaised, Record, decode_record, encode_record
 from nightmail.model.refusals import DiskFull, Overloaded, Unavailable
 from nightmail.model.rows import Kept, RowKey, Shard
@@ -243,6 +245,19 @@ def test_a_full_disk_refuses_sends_and_takes_acknowledgements() -> None:
     assert (rig.answers(acked), rig.answers(heard), rig.texts()) == ([Done()], [Done()], [])
     rig.log.tight = False
     assert rig.answers(rig.say(PHONE, a_message(2))) == [accepted(2, START + 1)]
+
+
+def test_connections_alone_fill_no_memory_and_are_saved_with_the_next_record() -> None:
+    rig = started(LoopLimits(saver=SaverLimits(checkpoint_notes=3, checkpoint_ms=100)))
+    rig.loop.save(at_once=True)
+    for _ in range(5):
+        rig.loop.note_connection(TABLET, here=True)
+        rig.loop.save(at_once=True)
+    assert rig.loop.state.notes == [Connected(rig.clock, TABLET, True)] * 3
+    rig.say(PHONE, a_message(1))
+    rig.loop.save(at_once=True)
+    (piece,) = rig.rows.recall((TABLET,), 0)
+    assert decode_notes(piece)[:3] == [Connected(rig.clock, TABLET, True)] * 3
 
 
 def test_too_much_unsaved_refuses_sends_and_takes_acknowledgements() -> None:

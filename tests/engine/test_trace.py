@@ -96,6 +96,23 @@ def test_a_whole_life_with_copies(town: Town) -> None:
     assert trace_message(town.rows, name).states == states
 
 
+def test_who_is_connected_is_told_as_online_until_it_goes_or_the_server_begins_anew(town: Town) -> None:
+    town.loop.note_connection(TABLET, here=True)
+    town.loop.note_connection(LAPTOP, here=True)
+    first, second = town.send(1), town.send(2)
+    town.loop.note_connection(TABLET, here=False)
+    third = town.send(3)
+    town.loop.note_connection(SERVER, here=False)
+    fourth = town.send(4)
+    ways = [[what for _, device, what in town.life(name) if device] for name in (first, second, third, fourth)]
+    assert ways == [
+        ["online:1", "queued:1", "online:1"],
+        ["online:2", "queued:2", "online:2"],
+        ["queued:3", "queued:3", "online:3"],
+        ["queued:4", "queued:4", "queued:4"],
+    ]
+
+
 def test_what_could_not_be_opened_and_was_sealed_again(town: Town) -> None:
     name = town.send()
     town.say(TABLET, Acked(NORMAL, 1, (1,)))

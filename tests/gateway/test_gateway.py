@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from nightmail.engine.trace import trace_message
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.model.ids import account_id, device_id
+from nightmail.model.notes import Connected
 from nightmail.model.records import Acked, Closed
 from nightmail.model.words import Lane, Reason
 from nightmail.wire.closing import SENTENCES, CloseCode
@@ -21,6 +23,39 @@ def people(town: Town, count: int) -> list[int]:
     for device in devices:
         town.fold(PHONE, a_message(1, to=device))
     return devices
+
+
+# --- what the delivery log is told ------------------------------------------------------------
+
+
+def test_of_two_messages_the_one_to_a_connected_device_is_told_as_online_and_the_other_as_queued() -> None:
+    town = a_town()
+    phone = town.connect()
+    (online,) = town.write(1)
+    phone.session.lost()
+    (queued,) = town.write(1, first=2)
+    town.loop.save(at_once=True)
+    ways = [trace_message(town.rows, sent.id).events[1].what for sent in (online, queued)]
+    assert ways == ["online:1", "queued:2"]
+
+
+def test_a_device_whose_newer_connection_displaced_an_older_one_is_still_there() -> None:
+    town = a_town()
+    older, _ = town.connect(), town.connect()
+    older.session.lost()
+    (sent,) = town.write(1)
+    town.loop.save(at_once=True)
+    assert trace_message(town.rows, sent.id).events[1].what == "online:1"
+
+
+def test_a_connection_costs_two_lines_and_a_message_none() -> None:
+    town = a_town()
+    town.loop.state.notes.clear()
+    phone = town.connect()
+    town.write(3)
+    phone.session.lost()
+    lines = [note for note in town.loop.state.notes if isinstance(note, Connected)]
+    assert lines == [Connected(town.clock, TABLET, True), Connected(town.clock, TABLET, False)]
 
 
 # --- displacement -----------------------------------------------------------------------------

@@ -95,6 +95,7 @@ class SlowDesk:
         self.holds = False
         self.held: deque[Callable[[], None]] = deque()
         self.open_line, self.close_line, self.submit = desk.open_line, desk.close_line, desk.submit
+        self.note_connection = desk.note_connection
 
     def _later(self, call: Callable[[], None]) -> None:
         if self.holds:

@@ -39,6 +39,24 @@ def test_what_was_registered_is_there_after_a_restart(tmp_path: Path) -> None:
         assert town.get("/v1/devices", ada).json["handle"] == "ada"
 
 
+def test_the_operator_is_told_who_was_connected_and_nobody_counts_as_that_after_a_restart(tmp_path: Path) -> None:
+    with serving(tmp_path) as town:
+        ada, bob = town.register("ada"), town.register("bob")
+        town.run(lambda: town.node.heart.loop.note_connection(bob.device, here=True))
+        online, queued = message(ada, bob, 1), message(ada, bob, 2)
+        town.say(ada.device, online)
+    with serving(tmp_path) as town:
+        town.say(ada.device, queued)
+        events = [town.get(f"/v1/trace/{sent.id}", town.operator).json["events"] for sent in (online, queued)]
+        assert [[event["what"] for event in each] for each in events] == [
+            ["accepted", "online:1"],
+            ["accepted", "queued:2"],
+        ]
+        # The sender learns nothing of it.
+        seen = [town.get(f"/v1/messages/{sent.id}", ada).json["devices"][0] for sent in (online, queued)]
+        assert seen == [{"device": f"{bob.device:x}", "state": "sent", "at": each[1]["at"]} for each in events]
+
+
 def test_limits_from_the_settings_are_logged_and_hold(tmp_path: Path) -> None:
     with serving(tmp_path, limits__mailbox_entries=1) as town:
         ada, bob = town.register("ada"), town.register("bob")

@@ -217,10 +217,14 @@ def trace_seen(trace: Trace) -> TraceSeen:
     )
 
 
+ROUTED = ("online", "queued")
+"""How an entry's filing is told."""
+
+
 def message_seen(trace: Trace, own: int, *, reads: bool) -> MessageSeen:
     """A sender's view: the recipient's devices only, never that it is blocked, never what it cannot learn otherwise.
 
-    Where a message is queued tells how much mail the recipient gets, so it is left out; without `reads`
+    How it was routed tells how much mail the recipient gets and when they are there, so it is left out; without `reads`
     (somebody has read receipts off), a message that was read was delivered.
     """
     accepted = [event.at for event in trace.events if event.what in {"accepted", "blocked"}]
@@ -231,16 +235,16 @@ def message_seen(trace: Trace, own: int, *, reads: bool) -> MessageSeen:
             continue
         state = State.DELIVERED if state is State.READ and not reads else state
         states.add(state)
-        at, reason = _last(trace, device, "queued" if state is State.SENT else STATE_NAMES[state])
+        at, reason = _last(trace, device, ROUTED if state is State.SENT else (STATE_NAMES[state],))
         devices.append(DeviceState(f"{device:x}", STATE_NAMES[state], at, reason if state is State.FAILED else ""))
     return MessageSeen(trace.id, _whole(states), min(accepted or [trace.events[0].at]), devices)
 
 
-def _last(trace: Trace, device: int, what: str) -> tuple[int, str]:
-    """When the device was last told of in these words, and why."""
+def _last(trace: Trace, device: int, words: tuple[str, ...]) -> tuple[int, str]:
+    """When the device was last told of in one of these words, and why."""
     for event in reversed(trace.events):
         word, _, reason = event.what.partition(":")
-        if event.device == device and word == what:
+        if event.device == device and word in words:
             return event.at, reason
     return trace.events[-1].at, ""
 

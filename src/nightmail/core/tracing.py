@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Struct
 
-from nightmail.model.ids import MessageId
-from nightmail.model.notes import Dropped, Looked, Note, Placed, Taken
+from nightmail.model.ids import SERVER, MessageId
+from nightmail.model.notes import Connected, Dropped, Looked, Note, Placed, Taken
 from nightmail.model.traces import Event, Trace
 from nightmail.model.words import Reason, State
 
@@ -25,6 +25,10 @@ class Place(Struct):
     placed: Placed
     device: int
     seq: int
+    filed: int = -1
+    """Which event tells of it; -1: none, its mailbox was full."""
+    online: bool | None = None
+    """Whether the device was connected then, as far as it is known."""
     state: State = State.SENT
 
 
@@ -55,23 +59,42 @@ def trace(message_id: str, placed: Iterable[Placed], pieces: Iterable[bytes]) ->
             place = Place(note, device, seq)
             places.append(place)
             if seq:
+                place.filed = len(found.events)
                 found.events.append(Event(note.at, device, f"queued:{seq}"))
             else:
                 _fail(found, place, note.at, Reason.MAILBOX_FULL)
+    connected: set[int] = set()
     for piece in pieces:
         for note in decode_notes(piece):
+            if type(note) is Connected:
+                _note_connection(connected, note)
+                continue
             for place in places:
-                _follow(found, place, note)
+                _follow(found, place, note, connected)
     for place in places:
+        if place.online:
+            found.events[place.filed] = Event(place.placed.at, place.device, f"online:{place.seq}")
         states = (place.state, found.states.get(place.device, place.state))
         found.states[place.device] = max(states, key=BEST_LAST.index)
     found.events = sorted(dict.fromkeys(found.events), key=lambda event: event.at)
     return found
 
 
-def _follow(found: Trace, place: Place, note: Note) -> None:
+def _note_connection(connected: set[int], note: Connected) -> None:
+    """Who is connected from this line on."""
+    if note.here:
+        connected.add(note.device)
+    elif note.device == SERVER:
+        connected.clear()
+    else:
+        connected.discard(note.device)
+
+
+def _follow(found: Trace, place: Place, note: Note, connected: set[int]) -> None:
     placed, here = place.placed, (place.device, place.placed.lane)
     match note:
+        case Placed() if place.online is None and note == placed:
+            place.online = place.filed >= 0 and place.device in connected
         case Taken() if (note.device, note.lane) == here and note.low <= place.seq <= note.high:
             if place.seq in note.unreadable:
                 _fail(found, place, note.at, Reason.UNDECRYPTABLE)

@@ -66,6 +66,10 @@ class LoopDesk:
         assert self._loop is not None
         self._loop.submit_all(records)
 
+    def note_connection(self, device: int, *, here: bool) -> None:
+        assert self._loop is not None
+        self._loop.note_connection(device, here=here)
+
     # --- looking ------------------------------------------------------------------------------
 
     def offer(

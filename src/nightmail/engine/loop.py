@@ -26,7 +26,7 @@ from nightmail.model.answers import Said
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.ids import SERVER
 from nightmail.model.limits import DAY_MS
-from nightmail.model.notes import Note
+from nightmail.model.notes import Connected, Note
 from nightmail.model.records import Acked, AnyBody, ChangesAcked, Record, Sent, Ticked, encode_record
 from nightmail.model.refusals import DiskFull, Overloaded, Unavailable
 from nightmail.model.rows import Need
@@ -204,6 +204,13 @@ class Loop:
             else:
                 data.append(encode_record(record))
                 waiting.append(record)
+
+    def note_connection(self, device: int, *, here: bool) -> None:
+        """A line for the delivery log. It is saved with the next record that is, so only so many wait for one."""
+        state = self._folding.state
+        if self.ready and self._saver.lines(state) < self.limits.saver.checkpoint_notes:
+            state.notes.append(Connected(self._clock(), device, here))
+            state.noted.add(device)
 
     def flush(self) -> None:
         """Send what was submitted on its way, unless a batch is on its way already, or lingers for more to come."""

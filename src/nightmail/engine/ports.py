@@ -247,6 +247,10 @@ class Desk(Protocol):
         """Take records whose form and rights were checked."""
         ...
 
+    def note_connection(self, device: int, *, here: bool) -> None:
+        """It begins (`here`) or ends: a line for the delivery log, which may be lost."""
+        ...
+
     def offer(
         self,
         device: int,

@@ -69,10 +69,14 @@ class Saver:
         """The delivery log's lines that are being saved or will be, except those that the state still has."""
         return [*(self._saving.notes if self._saving else ()), *self._ahead.pieces]
 
+    def lines(self, state: State) -> int:
+        """Of the delivery log, since the last checkpoint."""
+        return len(state.notes) + self._ahead.lines
+
     def unsaved(self, state: State) -> int:
         """Rows and lines of the delivery log that only the log would bring back after a crash now."""
         saving = len(self._saving.rows) if self._saving else 0
-        return state.count_changed() + len(state.notes) + self._ahead.lines + saving
+        return state.count_changed() + self.lines(state) + saving
 
     def unsaved_bytes(self, state: State) -> int:
         """Likewise, bytes of entries; those that were acknowledged since they were filed are among them."""
@@ -86,7 +90,7 @@ class Saver:
             or state.count_changed() >= limits.checkpoint_rows
             # Changed or not: a checkpoint lets go of them all.
             or KEYS_WEIGHT * len(state.keys) >= limits.checkpoint_rows
-            or len(state.notes) + self._ahead.lines >= limits.checkpoint_notes
+            or self.lines(state) >= limits.checkpoint_notes
             or state.filed_bytes >= limits.checkpoint_bytes
         )
 

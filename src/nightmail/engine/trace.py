@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 
 from nightmail.core.tracing import author_of, placements, trace
+from nightmail.model.ids import SERVER
 from nightmail.model.notes import Note
 from nightmail.model.traces import Trace
 
@@ -22,7 +23,7 @@ def trace_message(rows: Rows, message_id: str, since: int = 0, fresh: Sequence[b
     """
     placed = list(placements(message_id, chain(rows.recall((author_of(message_id),), since), fresh)))
     devices = {device for note in placed for device, _ in note.places}
-    return trace(message_id, placed, chain(rows.recall(devices, since), fresh) if devices else ())
+    return trace(message_id, placed, chain(rows.recall({SERVER, *devices}, since), fresh) if devices else ())
 
 
 class Tracer:

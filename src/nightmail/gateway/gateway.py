@@ -156,6 +156,7 @@ class Gateway:
             self.counters.displaced += 1
             older.close(CloseCode.DISPLACED)
         self._live[session.device] = session
+        self.desk.note_connection(session.device, here=True)
         session.seat = Seat(self.node, line, now)
         self._registry.take(session.device, session.seat, now)
         self.counters.connected += 1
@@ -182,6 +183,7 @@ class Gateway:
             self._registry.leave(session.device, session.seat)
         if self._live.get(session.device) is session:
             del self._live[session.device]
+            self.desk.note_connection(session.device, here=False)
             self._last_seen.pop(session.device, None)
             self._last_seen[session.device] = session.heard
             if len(self._last_seen) > SEEN_DEVICES:

@@ -1,7 +1,8 @@
 """The delivery log's lines: who, what, when, why. No content, and never read by the fold.
 
 A note stands for one record, not for one message and device: an acknowledgement of a hundred
-entries is one line. `trace` puts a message's life together again.
+entries is one line; and for the beginning or end of a connection, not for what went over it.
+`trace` puts a message's life together again.
 """
 
 from __future__ import annotations
@@ -61,4 +62,15 @@ class Dropped(Struct, frozen=True, array_like=True, gc=False, tag=4):
     reason: Reason
 
 
-Note: TypeAlias = Placed | Taken | Looked | Dropped
+class Connected(Struct, frozen=True, array_like=True, gc=False, tag=5):
+    """A device's connection began, or ended; of SERVER: the server began, and with it nobody was connected.
+
+    Stands where it happened among the other lines, but follows from no record: a crash or a rebuild loses the latest.
+    """
+
+    at: int
+    device: int
+    here: bool
+
+
+Note: TypeAlias = Placed | Taken | Looked | Dropped | Connected

@@ -13,7 +13,11 @@ class Event(Struct, frozen=True):
     at: int
     device: int
     what: str
-    """accepted, copied, blocked, `queued:{seq}`, delivered, read, `failed:{reason}`, or deleted (from the server)."""
+    """accepted, copied, blocked, delivered, read, `failed:{reason}`, or deleted (from the server).
+
+    And how it was routed to the device: filed as its entry `seq` while it was connected (`online:{seq}`) or away
+    (`queued:{seq}`).
+    """
 
 
 class Trace(Struct):

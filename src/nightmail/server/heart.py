@@ -78,6 +78,8 @@ class Heart:
         """Bring the state back. Raises EngineError if that cannot be: a damaged row, a program that is too old."""
         self.loop.recover()
         self.check()
+        # After a crash no line says that connections ended.
+        self.loop.note_connection(SERVER, here=False)
         self.set_limits()
 
     def check(self) -> None:
