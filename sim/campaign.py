@@ -21,7 +21,6 @@ from .world import Broken
 
 SECONDS = {"node": 30, "cluster": 8}
 """Of simulated time: a cluster has more going on in each."""
-STORY_LINES = 60
 SHRINK_TRIES = 120
 
 LIES = tuple(
@@ -41,7 +40,8 @@ MUST_HAPPEN = {
         "too_old", "waiting for network", "server given up as silent", "a lost device was turned away",
         "a liar's entry", *LIES, "began anew", "no more PINs", "failures shared an interval",
         "expiry met an ack", "power cut", "power cut in recovery", "power cut just after a durable action", "killed",
-        "stopped", "write failed", "sync failed", "disk full for log-", "disk full for rows.", "clock jumped",
+        "stopped", "write failed", "sync failed", "disk full for log-", "disk full for rows.",
+        "clock jumped forward", "clock jumped backward",
         "Unavailable", "DiskFull", "Overloaded", "replay compared",
     ),
     "cluster": (
@@ -164,9 +164,7 @@ def tell_failure(plan: Plan, broken: Broken, *, may_shrink: bool) -> None:
         if shorter:
             print(f"shorter: {smaller.command()}\n{shorter}", file=sys.stderr)
             broken = shorter
-    if broken.world:
-        for line in list(broken.world.story)[-STORY_LINES:]:
-            print(line, file=sys.stderr)
+    print(*broken.story, sep="\n", file=sys.stderr)
 
 
 if __name__ == "__main__":

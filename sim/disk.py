@@ -77,6 +77,8 @@ class _Content:
 class Disk:
     def __init__(self, chance: Random, before: Before = lambda operation, path: None) -> None:
         self.before = before
+        self.hit: Callable[[str], None] = lambda what: None
+        """Told of what is worth counting."""
         self.operations = 0
         self._chance = chance
         self._on = True
@@ -174,10 +176,12 @@ class Disk:
 
     def fail_sync(self, content: _Content) -> None:
         """What was to be synced is there or not, and from now on nobody can tell."""
-        shown = bytearray(content.view)
+        shown, at_stake = bytearray(content.view), bool(content.dirty)
         content.settle(self._chance, self._chance.choice((0.0, 0.5, 1.0)))
         # Some file systems go on showing what they could not write; it is just no longer theirs to write.
         content.view = shown if self._chance.random() < 0.5 else bytearray(content.durable)
+        if at_stake:
+            self.hit("failed sync kept the data" if content.durable == shown else "failed sync lost data")
 
     def fail_write(self, content: _Content, offset: int, data: bytes) -> None:
         """Some of it, from the front."""

@@ -70,6 +70,16 @@ Key: TypeAlias = tuple[int, int, Lane, int]
 
 
 @dataclass
+class Fate:
+    """One thing that became of a message, by one device's word."""
+
+    when: int
+    device: int
+    what: str
+    times: int = 1
+
+
+@dataclass
 class Shown:
     id: str
     by: int
@@ -131,6 +141,11 @@ class History:
         """Device → everything that was ever sealed for it, copies for own devices included."""
         self.liars: set[int] = set()
         """Devices that say what is not so."""
+        self.fates: dict[str, list[Fate]] = {}
+        """Message → what became of it, as its devices said and heard."""
+        self.gaps: dict[int, list[Fate]] = {}
+        """Device → what it was told will never come: nobody tells it whose that was."""
+        self.names: dict[int, str] = {}
         self.attacks: Counter[int] = Counter()
         """Device → how much a liar has sealed for it."""
         self.signed: set[bytes] = set()
@@ -151,11 +166,23 @@ class History:
         if before is not message:
             raise self.broke("one id per number", f"{message.id} has the number of {before.id}: {message.key}")
         self.messages[message.id] = message
+        self.note(message.id, message.by, f"is written, {message.lane.name} {message.n} to {message.to:x}")
         if message.of:
             self.resealed.add(message.of)
 
     def of(self, device: int) -> Seen:
         return self.seen.setdefault(device, Seen())
+
+    def note(self, message: str, device: int, what: str) -> None:
+        """Something of what becomes of a message. What happens again and again is counted."""
+        fates = self.fates.setdefault(message, [])
+        if fates and (fates[-1].device, fates[-1].what) == (device, what):
+            fates[-1].times += 1
+        else:
+            fates.append(Fate(self._world.now, device, what))
+
+    def name(self, device: int) -> str:
+        return self.names.get(device, f"{device:x}")
 
     def delivered(self, key: Key, device: int) -> None:
         """Somebody is told so: whatever stood before it in the device's lane is acknowledged as well."""

@@ -41,6 +41,8 @@ FOLDER = "data"
 TICK_MS = 25
 LIMITS_MS = 500
 WATCH_EVERY = 8
+SLOW_MS = 20
+"""A write or a sync that takes longer than most things that happen meanwhile."""
 JUMP_MS = 10_000
 """How far the clock may be wrong, either way."""
 
@@ -101,6 +103,7 @@ class Node(Watcher):
         self.world, self._limits = world, limits
         self.faults = DiskFaults(world, off)
         self.disk = Disk(world.chance, self.faults.before)
+        self.disk.hit = world.hit
         vfs.disk, vfs.chance = self.disk, Random(world.seed)
         apsw.randomness(0)
         self._vfs = vfs
@@ -272,15 +275,18 @@ class Node(Watcher):
                 self.disk.power_cut()
                 self._down()
 
-        self.world.later(self.world.between(0, self.faults.slow), work)
+        delay_ms = self.world.between(0, self.faults.slow)
+        if delay_ms >= SLOW_MS:
+            self.world.hit("slow disk")
+        self.world.later(delay_ms, work)
 
     def _clock(self) -> int:
         return self.world.now + self._skew
 
     def _jump_clock(self) -> None:
         if self.faults.on:
-            self._skew = self.world.between(-JUMP_MS, JUMP_MS)
-            self.world.hit("clock jumped")
+            before, self._skew = self._skew, self.world.between(-JUMP_MS, JUMP_MS)
+            self.world.hit(f"clock jumped {'forward' if self._skew > before else 'backward'}")
             self.world.later(self.world.between(1_000, 10_000), self._jump_clock)
 
     def _pace(self) -> int:

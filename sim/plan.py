@@ -15,6 +15,7 @@ from .disk import Disk
 from .node import Node
 from .people import Habits
 from .sealed import a_seeded_kem
+from .story import tell_story
 from .strict import Misstep, strictly
 from .town import Town
 from .vfs import DiskVfs
@@ -90,23 +91,25 @@ def run(plan: Plan, world: World | None = None, watch: Callable[[Town, Machine],
             machine.check_emptied(town.history.seen)
             town.judge(machine.is_seated)
     except Broken as broken:
-        broken.world = world
+        _told(broken, world, town)
         raise
     except EngineError as error:
         world.tell("checker", str(error))
-        broken = Broken("the data can be opened", str(error))
-        broken.world = world
-        raise broken from error
+        raise _told(Broken("the data can be opened", str(error)), world, town) from error
     except (Misstep, AssertionError, LookupError) as mistake:
         world.tell("checker", f"{type(mistake).__name__}: {mistake}")
-        broken = Broken("the fold keeps its rules", f"{type(mistake).__name__}: {mistake}")
-        broken.world = world
-        raise broken from mistake
+        rules = Broken("the fold keeps its rules", f"{type(mistake).__name__}: {mistake}")
+        raise _told(rules, world, town) from mistake
     finally:
         if machine:
             machine.close()
         vfs.unregister()
     return world
+
+
+def _told(broken: Broken, world: World, town: Town) -> Broken:
+    broken.world, broken.story = world, tell_story(world, town.history, str(broken))
+    return broken
 
 
 def shrink(plan: Plan, promise: str, tries: int) -> tuple[Plan, Broken | None]:

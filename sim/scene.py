@@ -6,7 +6,7 @@ Never:   changes anything: a world that is watched lives the same story as one t
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -24,50 +24,14 @@ from .world import World
 
 SLICE_MS = 50
 """Simulated time between two looks."""
-FAULTS_KEPT = 40
-SAME_FAULT_MS = 3_000
-"""A fault that comes again within this time is counted, not listed again."""
-
-HITS = {
-    "clock jumped": ("clock", "jumps"),
-    "disk full for log-": ("disk", "is full for the log"),
-    "disk full for rows.": ("disk", "is full for the rows"),
-    "write failed": ("disk", "fails a write"),
-    "sync failed": ("disk", "fails a sync"),
-    "append lost": ("log", "loses an append"),
-    "append unknown": ("log", "does not say what became of an append"),
-    "append lost its first and kept the rest": ("log", "keeps only the end of an append"),
-    "write timed out yet applied": ("store", "times out, yet applies the write"),
-    "fell behind the log": ("an owner", "fell behind the log and starts again"),
-    "fold raised": ("every shard", "is told to fold as version 2"),
-    "old fold stopped": ("an owner", "knows only the old fold and stops"),
-    "zombie saved": ("a zombie", "saves a checkpoint"),
-    "zombie forwarded": ("a zombie", "forwards"),
-}
-"""Faults that the story does not tell, but the world counts."""
-TOLD = ("crashes", "goes offline", "is lost", "blocks", "unblocks")
-"""What a person or a device does that is worth a line among the faults."""
-
-
-@dataclass
-class Fault:
-    at_ms: int
-    who: str
-    what: str
-    times: int = 1
 
 
 class Watched(World):
-    """A world that calls `look` after every slice of its time, and lists its faults."""
+    """A world that calls `look` after every slice of its time."""
 
     def __init__(self, seed: int, look: Callable[[], None]) -> None:
         super().__init__(seed)
         self._look = look
-        self.faults: deque[Fault] = deque(maxlen=FAULTS_KEPT)
-
-    @property
-    def elapsed_ms(self) -> int:
-        return self.now - self._start
 
     def run_until(self, when: int) -> None:
         while True:
@@ -75,24 +39,6 @@ class Watched(World):
             self._look()
             if self.now >= when:
                 return
-
-    def tell(self, who: str, what: str) -> None:
-        super().tell(who, what)
-        if who == "node" or who.startswith("shard ") or what.startswith(TOLD):
-            self._list(who, what)
-
-    def hit(self, what: str) -> None:
-        super().hit(what)
-        if what in HITS:
-            self._list(*HITS[what])
-
-    def _list(self, who: str, what: str) -> None:
-        now = self.elapsed_ms
-        for fault in self.faults:
-            if (fault.who, fault.what) == (who, what) and fault.at_ms > now - SAME_FAULT_MS:
-                fault.times += 1
-                return
-        self.faults.append(Fault(now, who, what))
 
 
 # --- ticks ------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 
 from . import powercuts
-from .campaign import MUST_HAPPEN, STORY_LINES, is_sealed, tell_failure
+from .campaign import MUST_HAPPEN, is_sealed, tell_failure
 from .plan import Plan, run
 from .world import Broken
 
@@ -139,8 +139,7 @@ def work(job: Job) -> Done:
     try:
         world = run(job.plan)
     except Broken as broken:
-        story = list(broken.world.story)[-STORY_LINES:] if broken.world else []
-        return Done(job, broken=str(broken), promise=broken.promise, story=story)
+        return Done(job, broken=str(broken), promise=broken.promise, story=broken.story)
     return Done(job, events=world.events, sometimes=world.sometimes)
 
 

@@ -31,7 +31,7 @@ from nightmail.wire.closing import CloseCode
 from nightmail.wire.frames import decode_from_device, decode_from_server
 from nightmail.wire.items import Answered, Ask, Drained, Entries, Gone, Goodbye, Hello, Receipts
 
-from .history import Message
+from .history import Fate, Message
 from .room import check_failed, check_refused
 from .world import Broken
 
@@ -52,6 +52,7 @@ class Tap:
     def __init__(self, device: Device) -> None:
         self._device, self._world, self._history = device, device.world, device.history
         self._seen = device.seen
+        self._history.names[device.me.device] = device.name
         self._seqs: tuple[dict[int, str], dict[int, str]] = ({}, {})
         """Per lane: sequence number → the entry that stood under it."""
         self._link = 0
@@ -70,6 +71,9 @@ class Tap:
         self._places: dict[tuple[int, bytes], bytes] = {}
         """(device, place in a ratchet) → the digest of what was sealed there."""
         self._published = False
+
+    def _note(self, message: str, what: str) -> None:
+        self._history.note(message, self._device.me.device, what)
 
     def _broke(self, promise: str, what: str) -> Broken:
         return self._history.broke(promise, f"{self._device.name} {what}")
@@ -110,6 +114,10 @@ class Tap:
     def _acks(self, acked: Acked) -> None:
         if acked.upto > self._device.store.durable.of(acked.lane):
             raise self._broke("durable before it is acknowledged", f"acknowledged {acked.lane.name} {acked.upto}")
+        for seq in range(self._said[acked.lane] + 1, acked.upto + 1):
+            if (entry := self._seqs[acked.lane].get(seq)) is not None:
+                unreadable = " as unreadable" if seq in acked.unreadable else ""
+                self._note(entry, f"is acknowledged{unreadable}")
         self._said[acked.lane] = max(self._said[acked.lane], acked.upto)
         self._ever_said[acked.lane].add(acked.upto)
 
@@ -125,6 +133,9 @@ class Tap:
             world.hit("duplicate send")
         elif message.links:
             world.hit("resent after a reconnect")
+        if self._link not in message.links:
+            places = sorted(envelope.device for envelope in (*sent.envelopes, *sent.own_envelopes))
+            self._note(message.id, f"is sent, for {', '.join(map(self._history.name, places)) or 'nobody'}")
         message.links.add(self._link)
         message.envelopes[sent.list_version] = frozenset(envelope.device for envelope in sent.envelopes)
         copies = frozenset(envelope.device for envelope in sent.own_envelopes)
@@ -167,8 +178,8 @@ class Tap:
                     self._answered(item.said)
                     if (asked := self._asked.pop(item.ref, None)) is not None:
                         self._about_keys(asked, item.said)
-                    if (sending := self._sending.pop(item.ref, None)) and isinstance(item.said, MailboxFull):
-                        self._check_full(*sending)
+                    if (sending := self._sending.pop(item.ref, None)) is not None:
+                        self._about_message(*sending, item.said)
                 case Receipts():
                     for change in item.changes:
                         self._receipt(change)
@@ -189,7 +200,9 @@ class Tap:
         elif high <= self._handed[lane]:
             self._repeated(lane, low, len(item.entries))
         else:
-            raise self._broke("gap-free", f"got {lane.name} {low} where {self._handed[lane] + 1} was due")
+            raise self._broke(
+                "gap-free", f"got {item.entries[0].id} as {lane.name} {low}, {self._handed[lane] + 1} was due"
+            )
         for seq, entry in enumerate(item.entries, low):
             self._entry(lane, seq, entry)
 
@@ -214,6 +227,7 @@ class Tap:
             raise self._broke("nothing twice", f"was given {entry.id} under {before} and {seq}")
         else:
             self._world.hit("redelivered")
+        self._note(entry.id, f"is handed out as {lane.name} {seq}")
         self._seen.owed.pop(key, None)
 
     def _check_author(self, entry: Entry, lane: Lane) -> None:
@@ -229,6 +243,10 @@ class Tap:
         if item.reason is Reason.ACKNOWLEDGED:
             raise self._broke("a cursor never goes back", f"hears that it has had {lane.name} {item.low} already")
         self._holes = True
+        gap = f"hears that {lane.name} {item.low} to {item.high} are gone: {item.reason.name.lower()}"
+        self._history.gaps.setdefault(self._device.me.device, []).append(
+            Fate(self._world.now, self._device.me.device, gap)
+        )  # fmt: skip
         if item.low == self._handed[lane] + 1:
             self._handed[lane] = item.high
         elif item.low > self._handed[lane] or item.low - 1 not in self._ever_said[lane]:
@@ -280,10 +298,13 @@ class Tap:
                 if word == "MailboxFull" and self._device.person.town.has_few_bytes:
                     self._world.hit("mailbox full by bytes")
 
-    def _check_full(self, asked_at: int, sent: Sent) -> None:
-        devices = [envelope.device for envelope in sent.envelopes]
-        if broken := check_refused(self._device.person.town, self._known(sent), devices, asked_at):
-            raise broken
+    def _about_message(self, asked_at: int, sent: Sent, said: Said) -> None:
+        if not isinstance(said, Accepted):
+            self._note(sent.id, f"is answered {type(said).__name__}")
+        if isinstance(said, MailboxFull):
+            devices = [envelope.device for envelope in sent.envelopes]
+            if broken := check_refused(self._device.person.town, self._known(sent), devices, asked_at):
+                raise broken
 
     def _about_keys(self, asked: Claimed | Listed | Published, said: Said) -> None:
         match asked, said:
@@ -322,6 +343,7 @@ class Tap:
         message.answer = said
         if said.tag == b"":
             world.hit("voided")
+            self._note(message.id, "is given up")
             message.fate = "voided"
             return
         if message.given_up:
@@ -329,6 +351,7 @@ class Tap:
         if len(message.envelopes) > 1:
             world.hit("stale list repaired")
         message.fate, message.at, message.version = "sent", said.at, said.list_version
+        self._note(message.id, f"is accepted, at {said.at}, under list {said.list_version}")
         message.accepted_at = world.now
         if said.list_version not in message.envelopes:
             raise self._broke("answers", f"{message.id} was accepted under list {said.list_version}, unheard of")
@@ -349,8 +372,11 @@ class Tap:
         seen, reason = self._seen, change.reason
         if by in self._history.liars:
             return
+        became = State(state).name.lower() + (f" ({reason.name.lower()})" if reason else "")
         for n in numbers(change.numbers):
             what = (by, to, Lane(lane), n)
+            if (message := self._history.by_number.get(what)) is not None:
+                self._note(message.id, f"is said to be {became} on {self._history.name(device)}")
             match State(state):
                 case State.DELIVERED:
                     seen.delivered_at.setdefault(what, set()).add(device)

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from .cluster import NODES
 from .device import Device
-from .scene import Fault, Place, Queues, Scene, Tick, places
+from .scene import Place, Queues, Scene, Tick, places
+from .world import Fault
 
 WIDE = 108
 """Columns from which on panels stand side by side."""

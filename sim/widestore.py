@@ -211,24 +211,37 @@ class SimWideStore:
         self._write(partition, lambda there: there.remove(removal), done)
 
     def _write(self, partition: _Partition[T], write: Callable[[_Partition[T]], None], done: Done) -> None:
+        given_up = False
+
         def apply() -> None:
             write(partition)
+
+        def repeat() -> None:
+            self.hit("write repeated")
+            apply()
+
+        def give_up() -> None:
+            nonlocal given_up
+            given_up = True
+            done(TIMED_OUT)
 
         def become_sure() -> None:
             partition.unsure.remove(write)
             if self._happens(0.7):
                 self.hit("write timed out yet applied")
+                if given_up:
+                    self.hit("write came late")
                 apply()
 
         if self._happens(self.faults.refuses):
             self._soon(lambda: done(REFUSED))
             return
         if self._happens(self.faults.repeats):
-            self._at_last(apply)
+            self._at_last(repeat)
         if self._happens(self.faults.times_out):
             partition.unsure.append(write)
             self._at_last(become_sure)
-            self._soon(lambda: done(TIMED_OUT))
+            self._soon(give_up)
         else:
             self._answer(apply, done)
 

@@ -9,10 +9,46 @@ from __future__ import annotations
 import heapq
 from collections import Counter, deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from random import Random
 
 PYTHON = ".venv/bin/python"
 """How a command begins that shows a failure again: in the project's folder, with what `make` runs."""
+
+
+FAULTS_KEPT = 200
+SAME_FAULT_MS = 3_000
+"""A fault that comes again within this time is counted, not listed again."""
+HITS = {
+    "clock jumped forward": ("clock", "jumps forward"),
+    "clock jumped backward": ("clock", "jumps backward"),
+    "disk full for log-": ("disk", "is full for the log"),
+    "disk full for rows.": ("disk", "is full for the rows"),
+    "write failed": ("disk", "fails a write"),
+    "failed sync kept the data": ("disk", "fails a sync, and has the data"),
+    "failed sync lost data": ("disk", "fails a sync, and lost data"),
+    "append lost": ("log", "loses an append"),
+    "append unknown": ("log", "does not say what became of an append"),
+    "append lost its first and kept the rest": ("log", "keeps only the end of an append"),
+    "write timed out yet applied": ("store", "times out, yet applies the write"),
+    "write repeated": ("store", "applies a write once more"),
+    "fell behind the log": ("an owner", "fell behind the log and starts again"),
+    "fold raised": ("every shard", "is told to fold as version 2"),
+    "old fold stopped": ("an owner", "knows only the old fold and stops"),
+    "zombie saved": ("a zombie", "saves a checkpoint"),
+    "zombie forwarded": ("a zombie", "forwards"),
+}
+"""Faults that the story does not tell, but the world counts."""
+TOLD = ("crashes", "goes offline", "is lost", "blocks", "unblocks")
+"""What a person or a device does that is worth a line among the faults."""
+
+
+@dataclass
+class Fault:
+    at_ms: int
+    who: str
+    what: str
+    times: int = 1
 
 
 class Broken(AssertionError):
@@ -22,6 +58,8 @@ class Broken(AssertionError):
         super().__init__(f"{promise}: {what}")
         self.promise = promise
         self.world: World | None = None
+        self.story: list[str] = []
+        """For the person who has to understand it: see `sim.story`."""
 
 
 class World:
@@ -33,9 +71,10 @@ class World:
         self.sometimes: Counter[str] = Counter()
         """How often each interesting thing happened: a campaign in which one never did proves little."""
         self.story: deque[str] = deque(maxlen=4_000)
+        self.faults: deque[Fault] = deque(maxlen=FAULTS_KEPT)
         self.clock_slack_ms = 0
         """By how much the servers' clocks may disagree with each other, or with themselves."""
-        self._start = start_ms
+        self.start = start_ms
         self._schedule: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
 
@@ -54,10 +93,31 @@ class World:
 
     def tell(self, who: str, what: str) -> None:
         """A line of the story, for the person who has to understand a failure."""
-        self.story.append(f"{(self.now - self._start) / 1000:9.3f}  {who:<14} {what}")
+        self.story.append(self.line(self.now, who, what))
+        if who == "node" or who.startswith("shard ") or what.startswith(TOLD):
+            self._list(who, what)
+
+    def line(self, when: int, who: str, what: str) -> str:
+        return f"{(when - self.start) / 1000:9.3f}  {who:<14} {what}"
+
+    @property
+    def elapsed_ms(self) -> int:
+        return self.now - self.start
 
     def hit(self, what: str) -> None:
         self.sometimes[what] += 1
+        if what in HITS:
+            self._list(*HITS[what])
+
+    def _list(self, who: str, what: str) -> None:
+        now = self.elapsed_ms
+        for fault in reversed(self.faults):
+            if fault.at_ms <= now - SAME_FAULT_MS:
+                break
+            if (fault.who, fault.what) == (who, what):
+                fault.times += 1
+                return
+        self.faults.append(Fault(now, who, what))
 
     def maybe(self, probability: float) -> bool:
         return self.chance.random() < probability

@@ -12,10 +12,10 @@ from sim import live
 from sim.history import History, Message
 from sim.live import Interrupt, Lines, Picture, Stopped, plans_of, show_days
 from sim.plan import Machine, Plan, run
-from sim.scene import SAME_FAULT_MS, SLICE_MS, Fault, Scene, Tick, Ticks, Watched, places, tick_of
+from sim.scene import SLICE_MS, Scene, Tick, Ticks, Watched, places, tick_of
 from sim.town import Town
 from sim.view import Score, clock, draw
-from sim.world import Broken, World
+from sim.world import SAME_FAULT_MS, Broken, Fault, World
 
 MODES = ("node", "cluster")
 ADA, BOB = account_id("ada"), account_id("bob")
@@ -53,14 +53,14 @@ def test_a_world_that_is_watched_lives_the_same_story(mode: str) -> None:
 def test_a_fault_that_comes_again_soon_is_counted_and_later_listed_anew() -> None:
     world = watched()
     for _ in range(3):
-        world.hit("sync failed")
+        world.hit("write failed")
     world.tell("node", "loses power")
     world.run_until(world.now + SAME_FAULT_MS)
-    world.hit("sync failed")
+    world.hit("write failed")
     assert list(world.faults) == [
-        Fault(0, "disk", "fails a sync", 3),
+        Fault(0, "disk", "fails a write", 3),
         Fault(0, "node", "loses power"),
-        Fault(SAME_FAULT_MS, "disk", "fails a sync"),
+        Fault(SAME_FAULT_MS, "disk", "fails a write"),
     ]
 
 

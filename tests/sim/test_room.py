@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from nightmail.model.ids import account_id, device_id
+from nightmail.model.limits import FoldLimits
 from nightmail.model.words import Lane
 from sim.history import Message
 from sim.room import check_failed, check_refused, had_room
@@ -21,7 +22,7 @@ class Street:
     def __init__(self) -> None:
         self.world = World(1)
         self.town = Town(self.world, "node", 2)
-        self.town.limits = self.town.limits._replace(fold=replace(self.town.limits.fold, mailbox_entries=LIMIT))
+        self.town.limits = self.town.limits._replace(fold=FoldLimits(mailbox_entries=LIMIT))
         self.history = self.town.history
         self.sent = [self.write(n) for n in range(1, LIMIT + 2)]
 
@@ -72,6 +73,7 @@ def test_what_somebody_was_told_to_be_delivered_has_made_room_with_all_before_it
     assert not had_room(street.town, TABLET, street.pass_time(), last)
 
 
-def test_where_there_is_room_for_more_than_a_day_brings_nothing_is_judged(street: Street) -> None:
-    street.town.limits = street.town.limits._replace(fold=replace(street.town.limits.fold, mailbox_entries=10_000))
+def test_where_bytes_fill_a_mailbox_nothing_is_judged(street: Street) -> None:
+    assert had_room(street.town, TABLET, street.pass_time(), street.sent[0])
+    street.town.limits = street.town.limits._replace(fold=replace(street.town.limits.fold, mailbox_bytes=200))
     assert not had_room(street.town, TABLET, street.pass_time(), street.sent[0])

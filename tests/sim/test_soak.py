@@ -29,7 +29,7 @@ def breaks_at(seed: int) -> Callable[[Plan], World]:
         if plan.seed == seed:
             world.tell("node", "forgets a message")
             broken = Broken("nothing lost", "m1 is gone")
-            broken.world = world
+            broken.world, broken.story = world, list(world.story)
             raise broken
         return world
 
