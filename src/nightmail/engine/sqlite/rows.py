@@ -122,10 +122,14 @@ class SqliteRows:
 
         self._execute(reopen)
 
-    def _read(self, needs: Sequence[Need]) -> Found:
+    def _read(self, needs: Sequence[Need]) -> Found | Failed:
         found: list[bytes | None | Sequence[tuple[int, bytes]]] = []
         with self._reading:
-            query = self._using(self._reader).execute
+            db = self._using(self._reader)
+            if self._stored != self._pointer and not db.in_transaction:
+                # Opened anew, it shows a checkpoint that the loop has yet to be told of (law L2).
+                return Failed(f"{self._place.path} was opened anew, and is about to be read")
+            query = db.execute
             for need in needs:
                 # Point reads one by one: measured faster than one statement for all of them.
                 if is_nowhere(need):
@@ -219,6 +223,8 @@ class SqliteRows:
         try:
             if not self._writer:
                 self._reopen()
+                if self._stored == checkpoint.upto:
+                    return None  # It had taken, after all.
             assert self._writer
             # Not before its turn has come: a pinned reader keeps the log from being cut, and who cuts it waiting.
             self._pin()
