@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from nightmail.core.ring import SLOT_BYTES, answer_again, forget, keep
 from nightmail.model.answers import Accepted, Settled
@@ -30,6 +31,13 @@ def test_an_answer_is_repeated_word_for_word_to_the_same_message_and_to_no_other
     assert answer_again(numbers, sent(1, "other")) == IdReused("other")
     assert answer_again(numbers, void(1, "other")) == IdReused("other")
     assert answer_again(numbers, sent(1, tag=ANOTHER)) == IdReused("id")
+
+
+def test_a_tag_that_would_be_cut_is_our_mistake() -> None:
+    numbers = Numbers()
+    with pytest.raises(AssertionError):
+        keep(numbers, Accepted("id", bytes(17), START, 1))
+    assert numbers == Numbers()
 
 
 def test_a_tag_of_zeros_is_not_taken_for_a_void_one() -> None:

@@ -14,6 +14,7 @@ import struct
 from zlib import crc32
 
 from nightmail.model.answers import Accepted, Said, Settled
+from nightmail.model.forms import TAG_BYTES
 from nightmail.model.records import Sent, Voided
 from nightmail.model.refusals import IdReused, NumberVoided
 from nightmail.model.rows import Numbers
@@ -21,14 +22,16 @@ from nightmail.model.rows import Numbers
 VOID = b""
 """The content tag of a number that was given up."""
 
-_SLOT = struct.Struct(">17pIQQ")
+_SLOT = struct.Struct(f">{TAG_BYTES + 1}pIQQ")
 """Tag with its length, checksum of the id, stamp, list version."""
 SLOT_BYTES = _SLOT.size
 slot = _SLOT.pack
+"""Cuts a longer tag without a word. Whoever packs the tag of a `Sent` need not look: its form has TAG_BYTES."""
 
 
 def keep(numbers: Numbers, answer: Accepted) -> None:
     """Take the next number, and remember what it was answered."""
+    assert len(answer.tag) <= TAG_BYTES, len(answer.tag)
     numbers.last += 1
     numbers.ring += slot(answer.tag, crc32(answer.id.encode()), answer.at, answer.list_version)
 
