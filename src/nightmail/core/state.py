@@ -68,6 +68,11 @@ a load. A set would not: rows have none."""
 class BadRow(ValueError):
     """Bytes that are no row of the kind they were stored as."""
 
+    def __init__(self, what: RowKey | str) -> None:
+        if isinstance(what, RowKey):
+            what = " ".join(("the row", what.kind.name, str(what.a), *([str(what.b)] if what.b else ())))
+        super().__init__(f"{what} is stored, but cannot be read")
+
 
 class Table(MutableMapping[K, R | None]):
     """Rows of one kind. None stands for a row that is known not to exist."""
@@ -180,16 +185,16 @@ class State:
     def install(self, key: RowKey, data: bytes | None) -> None:
         """Put a row where the fold can see it. What is here already is newer, and stays."""
         if key.kind is Kept.SHARD:
-            self.shard = _decoded(decode_shard, _named(key), data) or Shard()
+            self.shard = _decoded(decode_shard, key, data) or Shard()
             return
         if key.kind is Kept.STREAM:
             if (key.a, key.b) not in self.streams:
-                self.streams[key.a, key.b] = _decoded(self.streams.decode, _named(key), data)
+                self.streams[key.a, key.b] = _decoded(self.streams.decode, key, data)
             return
         table = self.by_number[key.kind]
         if key.a in table:
             return
-        table[key.a] = row = _decoded(table.decode, _named(key), data)
+        table[key.a] = row = _decoded(table.decode, key, data)
         if isinstance(row, Mailbox):
             for lane, queue in enumerate(row.lanes):
                 if queue.waiting:
@@ -254,17 +259,13 @@ class State:
         return changed + (KEYS_WEIGHT - 1) * len(self.keys.changed)
 
 
-def _decoded(decode: Callable[[bytes], T], what: str, data: bytes | None) -> T | None:
+def _decoded(decode: Callable[[bytes], T], what: RowKey | str, data: bytes | None) -> T | None:
     if data is None:
         return None
     try:
         return decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadRow(f"{what} is stored, but cannot be read") from error
-
-
-def _named(key: RowKey) -> str:
-    return " ".join(("the row", key.kind.name, str(key.a), *([str(key.b)] if key.b else ())))
+        raise BadRow(what) from error
 
 
 def missing_row(table: Table[int, R], kind: Kept, number: int, missing: list[Need]) -> bool:

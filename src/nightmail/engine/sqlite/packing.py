@@ -5,19 +5,23 @@ Touches: a connection it is handed, inside the migration's transaction.
 
 from __future__ import annotations
 
-from typing import cast
+import struct
 
 import apsw
 import msgspec
 from msgspec import Struct
 
 from nightmail.core import ring
-from nightmail.core.state import encode_row
+from nightmail.core.state import BadRow, encode_row
+from nightmail.engine.blame import sentence
 from nightmail.model.answers import Accepted
-from nightmail.model.rows import Numbers, Stream
+from nightmail.model.forms import TAG_BYTES
+from nightmail.model.rows import Kept, Numbers, RowKey, Stream
 
 SOME = 1_000
 """Rows read at a time: a database may have more of them than memory."""
+
+_READ = "SELECT id, a, b, value FROM stream WHERE id > ? ORDER BY id LIMIT ?"
 
 
 class _Numbers(Struct, array_like=True):
@@ -35,22 +39,31 @@ _decode = msgspec.msgpack.Decoder(_Stream).decode
 
 
 def pack_streams(db: apsw.Connection) -> None:
+    """Raises Damaged if a stream is not what was written."""
     done = 0
-    while some := db.execute("SELECT id, value FROM stream WHERE id > ? ORDER BY id LIMIT ?", (done, SOME)).fetchall():
-        rows = cast("list[tuple[int, bytes]]", some)
-        db.executemany("UPDATE stream SET value = ? WHERE id = ?", ((packed(value), at) for at, value in rows))
-        done = rows[-1][0]
+    some: list[tuple[int, int, int, bytes]]
+    while some := db.execute(_READ, (done, SOME)).fetchall():  # pyright: ignore[reportAssignmentType]
+        db.executemany(
+            "UPDATE stream SET value = ? WHERE id = ?", ((packed(a, b, value), at) for at, a, b, value in some)
+        )
+        done = some[-1][0]
 
 
-def packed(value: bytes) -> bytes:
-    old = _decode(value)
-    normal, high = map(_packed, old.lanes)
+def packed(a: int, b: int, value: bytes) -> bytes:
+    try:
+        old = _decode(value)
+        normal, high = map(_packed, old.lanes)
+    except (ValueError, struct.error) as error:
+        raise sentence(BadRow(RowKey(Kept.STREAM, a, b))) from error
     return encode_row(Stream(old.at, (normal, high)))
 
 
 def _packed(old: _Numbers) -> Numbers:
     numbers = Numbers(old.low - 1, old.low)
     for answer in old.ring.values():
+        if len(answer.tag) > TAG_BYTES:
+            raise ValueError("a tag is too long")
         ring.keep(numbers, answer)
-    assert numbers.last == old.last
+    if numbers.last != old.last:
+        raise ValueError("answers are missing, or too many")
     return numbers
