@@ -133,6 +133,10 @@ def test_what_is_shown_can_be_loaded_again(tmp_path: Path) -> None:
             "server.tls_key_file (NIGHTMAIL_SERVER__TLS_KEY_FILE) needs server.tls_cert_file beside it",
         ),
         (
+            {"NIGHTMAIL_LIMITS__UNREADABLE": "255"},
+            "limits.unreadable (NIGHTMAIL_LIMITS__UNREADABLE) cannot be 255: it is a whole number from 256 to 65,536",
+        ),
+        (
             {"NIGHTMAIL_DATA__SEGMENT_BYTES": "4194305"},
             "data.segment_bytes (NIGHTMAIL_DATA__SEGMENT_BYTES) must be a multiple of 512",
         ),

@@ -19,7 +19,7 @@ class HttpLimits(Struct, frozen=True):
     addresses: int = 10_000
     """Addresses, handles and accounts of which something is counted; those that used least are forgotten first."""
     links_per_minute: int = 10
-    """Devices that one account may link, over time and at once; 0: no limit. Each uses up a number for ever."""
+    """Devices that one account may link in a minute, over time and at once: each uses up a number for ever."""
     codes_per_hour: int = 5
     """Codes sent to one handle, over time and at once; 0: no limit."""
     code_tries: int = 5

@@ -25,6 +25,7 @@ from nightmail.engine.loop import LoopLimits
 from nightmail.engine.saver import SaverLimits
 from nightmail.engine.sqlite import SqliteSettings
 from nightmail.gateway.limits import GatewayLimits
+from nightmail.model.ids import DEVICES_EVER
 from nightmail.model.limits import FoldLimits, FormLimits
 from nightmail.outlets.webhooks import secret_bytes
 
@@ -138,6 +139,11 @@ BOUNDS: dict[str, Bounds] = {
     "claims_kept": (1, 1_024),
     "body_bytes": (1, 1 << 24),
     "envelopes": (1, 4_096),
+    "devices": (1, DEVICES_EVER),
+    # Clients fill a read mark and an acknowledgement up to the default.
+    "spans": (FormLimits().spans, 65_536),
+    "authors": (FormLimits().authors, DEVICES_EVER),
+    "unreadable": (FormLimits().unreadable, 65_536),
     "registrations_per_minute": (0, NUMBER_MAX),
     "codes_per_hour": (0, NUMBER_MAX),
 }

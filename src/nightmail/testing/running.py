@@ -34,9 +34,10 @@ SMALL: Mapping[str, object] = {
     "data.segment_bytes": 4 << 20,
     "gateway.stop_ms": 1,
     "http.registrations_per_minute": 0,
+    "http.links_per_minute": 4_095,
     "log.level": "warning",
 }
-"""What suits a test: little disk, a quick stop, as many accounts as it likes. Nothing that decides about a message."""
+"""What suits a test: little disk, a quick stop, any number of accounts and links. None decides about a message."""
 
 
 class ServerFailed(Exception):
