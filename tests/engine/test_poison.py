@@ -19,7 +19,7 @@ from nightmail.model.effects import Answer, Grew
 from nightmail.model.ids import SERVER, account_id, device_id, shard_of
 from nightmail.model.records import Acked, Forwarded, Receipted, Record, Sent, Ticked, decode_record, encode_record
 from nightmail.model.refusals import DeadLettered, OutOfOrder, Unavailable
-from nightmail.model.rows import DeadLetter, Kept, RowKey
+from nightmail.model.rows import DeadLetter, Kept, Need, RowKey
 from nightmail.model.words import Lane
 from sim.strict import StrictState
 from tests.engine.rig import BOB, PHONE, START, TABLET, Rig, a_message, a_person, restarted, started
@@ -203,6 +203,33 @@ def test_several_poisoned_records_are_each_set_aside() -> None:
     assert [rig.answers(via) for via in vias] == [[DeadLettered()]] * 3
     assert isinstance(rig.answers(good)[0], Accepted)
     assert (rig.loop.state.shard.dead, rig.texts(), rig.texts(PHONE)) == (3, [], ["hello"])
+
+
+@pytest.mark.usefixtures("poison")
+def test_poison_slows_down_what_follows_only_until_the_next_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    needs, step = FOLDS[1][Sent]
+    asked: list[int] = []
+
+    def noted(state: State, by: int, sent: Any) -> Sequence[Need]:
+        asked.append(sent.n)
+        return needs(state, by, sent)
+
+    monkeypatch.setitem(FOLDS[1], Sent, (noted, step))  # pyright: ignore[reportArgumentType]
+    rig = Rig(limits=SELDOM, new_state=State)
+    rig.loop.recover()
+    for handle in ("alice", "bob", "carol"):
+        rig.say(SERVER, a_person(handle))
+    rig.say(CAROLS, a_message(1, text="poison", by=CAROLS))
+    rig.wait(1)
+    for n in (1, 2):
+        rig.say(PHONE, a_message(n))
+    assert asked[-1] == 2, "a record that may be poisoned is asked for its needs first"
+    rig.loop.save(at_once=True)
+    asked.clear()
+    for n in (3, 4, 5):
+        rig.say(PHONE, a_message(n))
+    assert asked == [3], "the first one finds out that nothing is poisoned any more"
+    assert (rig.texts(), rig.loop.state.shard.dead) == (["hello"] * 5, 1)
 
 
 @pytest.mark.usefixtures("poison")

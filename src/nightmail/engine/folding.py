@@ -372,6 +372,11 @@ class Folding:
             self._failed_load = None
             again()
 
+    def saved(self) -> None:
+        """The pointer has moved. No replay comes back to what is poisoned below it, so nobody need look out for it."""
+        pointer = self._rows.pointer
+        self._poisoned = {place: why for place, why in self._poisoned.items() if place[0] > pointer}
+
     def abandon(self) -> None:
         """Somebody else's checkpoint is newer than ours: what we hold cannot be built upon."""
         self.wants_rebuild = True

@@ -418,6 +418,7 @@ class Loop:
             return
         self._trim()
         self._weigh()
+        self._folding.saved()
         if self._folding.between_records:
             self._saver.tidy(self.state, saved)
         self._watcher.on_saved(saved)
