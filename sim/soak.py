@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 
 from . import powercuts
-from .campaign import MUST_HAPPEN, is_sealed, tell_failure
+from .campaign import MUST_HAPPEN, is_sealed, must_happen, tell_failure
 from .plan import Plan, run
 from .world import Broken
 
@@ -98,9 +98,8 @@ class Tally:
         promise = self.failed.promise if self.failed else ""
         kinds = {"lost": "nothing lost", "doubled": "nothing twice", "reordered": "sender's order"}
         never = {
-            mode: [what for what in must if not self.sometimes[mode][what]]
-            for mode, must in MUST_HAPPEN.items()
-            if self.seeds[mode] >= 100
+            mode: [what for what in must_happen(mode, self.seeds[mode]) if not self.sometimes[mode][what]]
+            for mode in MUST_HAPPEN
         }
         return {
             "campaign": "soak",

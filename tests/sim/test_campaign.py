@@ -183,13 +183,21 @@ def test_every_fourth_world_is_sealed_unless_somebody_says_otherwise(
 
 
 def test_what_never_happened_is_named_once_there_were_enough_worlds() -> None:
-    happened = Counter(dict.fromkeys((*campaign.MUST_HAPPEN["node"], *campaign.SEALED_MUST_HAPPEN), 1))
+    happened = Counter([*campaign.must_happen("node", 100), *campaign.SEALED_MUST_HAPPEN])
     none = Counter[str]()
     assert campaign.never_happened("node", 75, happened, 25, none) == []
     assert campaign.never_happened("node", 0, none, 99, none) == []
     assert "sealed: key changed" in campaign.never_happened("node", 300, happened, 100, none)
     assert campaign.never_happened("node", 300, happened, 100, happened) == []
     assert "killed" in campaign.never_happened("node", 75, none, 25, none)
+
+
+def test_what_is_seldom_is_expected_only_of_many_worlds() -> None:
+    few, many, most = (set(campaign.must_happen("cluster", worlds)) for worlds in (25, 100, 200))
+    assert campaign.must_happen("cluster", 24) == []
+    assert "zombie forwarded" in few < many < most
+    assert "append lost its first and kept the rest" in many - few
+    assert "expiry met an ack" in most - many
 
 
 @pytest.mark.usefixtures("planted")
