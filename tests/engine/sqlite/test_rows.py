@@ -292,6 +292,17 @@ def test_a_lost_connection_is_opened_again_by_the_next_save(tmp_path: Path) -> N
     rows.close()
 
 
+def test_without_memory_there_is_nothing_to_ask_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_much(_: RowKey) -> tuple[str, tuple[int, ...]]:
+        raise apsw.NoMemError("out of memory")
+
+    rows = a_store(tmp_path)
+    monkeypatch.setattr(statements, "read_row", too_much)
+    with pytest.raises(MemoryError):
+        shard_row(rows)
+    rows.close()
+
+
 def test_after_closing_nothing_works_and_nothing_raises(tmp_path: Path) -> None:
     rows = a_store(tmp_path)
     rows.close()

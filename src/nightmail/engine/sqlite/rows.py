@@ -98,6 +98,8 @@ class SqliteRows:
     def load(self, needs: Sequence[Need], done: Callable[[Found | Overtaken | Failed], None]) -> None:
         try:
             found = self._read(needs)
+        except apsw.NoMemError as error:
+            raise MemoryError from error  # Asking again would not help.
         except (apsw.Error, OSError, EngineError) as error:
             self._reopen_soon()
             done(Failed(str(connect.explain(error, self._place.path))))
