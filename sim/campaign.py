@@ -47,7 +47,7 @@ MUST_HAPPEN = {
             "a lost device was turned away", "a liar's entry", *LIES, "began anew", "no more PINs",
             "failures shared an interval", "expiry met an ack", "killed", "stopped", "sync failed",
             "disk full for log-", "disk full for rows.", "DiskFull", "Overloaded", "failed sync kept the data",
-            "failed sync lost data", "slow disk",
+            "failed sync lost data", "slow disk", "clock leapt a day",
         ),
     },
     "cluster": {

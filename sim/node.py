@@ -25,6 +25,7 @@ from nightmail.engine.saver import SaverLimits
 from nightmail.engine.sqlite import SqliteRows, SqliteSettings
 from nightmail.model.answers import Said
 from nightmail.model.ids import SERVER
+from nightmail.model.limits import DAY_MS
 from nightmail.model.records import AnyBody, LimitsSet, Record
 from nightmail.model.rows import queue_id
 from nightmail.model.words import Lane
@@ -109,6 +110,7 @@ class Node(Watcher):
         self._vfs = vfs
         self._shadow, self._checkpoints = Shadow(), Checkpoints(world)
         self._skew = 0
+        self._leapt = 0
         self._life = 0
         self.loop: Loop | None = None
         self._log: FileLog | None = None
@@ -134,6 +136,7 @@ class Node(Watcher):
         if self.faults.clock:
             world.clock_slack_ms = 2 * JUMP_MS
             world.later(1_000, self._jump_clock)
+            world.later(2_000, self._leap_clock)
         if self.faults.kills:
             world.later(2_000, self._kill_now_and_then)
         if self.faults.stops:
@@ -143,6 +146,7 @@ class Node(Watcher):
 
     def _boot(self) -> None:
         """Power on, open, recover. The power may go again at any step of it."""
+        self._leapt = 0  # What the time is when it starts, it must believe.
         self.disk.power_on()
         try:
             self._open()
@@ -281,13 +285,21 @@ class Node(Watcher):
         self.world.later(delay_ms, work)
 
     def _clock(self) -> int:
-        return self.world.now + self._skew
+        return self.world.now + self._skew + self._leapt
 
     def _jump_clock(self) -> None:
         if self.faults.on:
             before, self._skew = self._skew, self.world.between(-JUMP_MS, JUMP_MS)
             self.world.hit(f"clock jumped {'forward' if self._skew > before else 'backward'}")
             self.world.later(self.world.between(1_000, 10_000), self._jump_clock)
+
+    def _leap_clock(self) -> None:
+        """It is a day ahead, too briefly to be believed; then it is put right."""
+        if self.faults.on:
+            self._leapt = 0 if self._leapt else DAY_MS
+            if self._leapt:
+                self.world.hit("clock leapt a day")
+            self.world.later(self.world.between(1_000, 10_000), self._leap_clock)
 
     def _pace(self) -> int:
         return self.world.now
@@ -306,7 +318,7 @@ class Node(Watcher):
 
     def heal(self) -> None:
         """Nothing fails any more, and nothing is slow."""
-        self.faults.on, self.faults.full, self.faults.slow, self._skew = False, "", 0, 0
+        self.faults.on, self.faults.full, self.faults.slow, self._skew, self._leapt = False, "", 0, 0, 0
         if self._front:
             self._front.heal()
 

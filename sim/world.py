@@ -22,6 +22,7 @@ SAME_FAULT_MS = 3_000
 HITS = {
     "clock jumped forward": ("clock", "jumps forward"),
     "clock jumped backward": ("clock", "jumps backward"),
+    "clock leapt a day": ("clock", "leaps a day ahead"),
     "disk full for log-": ("disk", "is full for the log"),
     "disk full for rows.": ("disk", "is full for the rows"),
     "write failed": ("disk", "fails a write"),

@@ -24,6 +24,7 @@ FOLD = ("tests/core", "tests/scenarios")
 LOOP = (
     "tests/engine/test_loop.py",
     "tests/engine/test_time.py",
+    "tests/engine/test_clock.py",
     "tests/engine/test_following.py",
     "tests/engine/test_folding.py",
     "tests/engine/test_forwarder.py",

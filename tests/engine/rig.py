@@ -172,6 +172,7 @@ class Rig(Watcher):
         self.effects: list[Effect] = []
         self.poisoned: list[tuple[int, str]] = []
         self.troubles: list[str] = []
+        self.leaps: list[tuple[int, bool]] = []
         self.saved: list[Checkpoint] = []
         self.meanwhile: Callable[[], None] = lambda: None
         """Called whenever effects are handed out."""
@@ -194,6 +195,9 @@ class Rig(Watcher):
 
     def on_trouble(self, why: str) -> None:
         self.troubles.append(why)
+
+    def on_leap(self, ahead_ms: int, believed: bool) -> None:
+        self.leaps.append((ahead_ms, believed))
 
     def on_saved(self, checkpoint: Checkpoint) -> None:
         self.saved.append(checkpoint)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from nightmail.engine.clock import LASTING_MS
 from nightmail.model.effects import Changed
 from nightmail.model.ids import SERVER
-from nightmail.model.limits import FoldLimits
+from nightmail.model.limits import DAY_MS, FoldLimits
 from nightmail.model.records import Acked, LimitsSet, Ticked, decode_record
 from nightmail.model.words import Lane
 from tests.engine.rig import PHONE, TABLET, a_message, started
@@ -91,3 +92,26 @@ def test_a_tick_that_waits_when_the_state_is_rebuilt_is_the_only_one() -> None:
     rig.log.succeed()
     rig.wait(50)
     assert (len(rig.log.batches), rig.log.held, rig.texts()) == (1, None, ["gap"])
+
+
+def test_a_clock_that_is_wrong_for_a_moment_ends_nothing() -> None:
+    rig = started()
+    rig.say(PHONE, a_message(1))
+    rig.clock += 31 * DAY_MS
+    for _ in range(5):
+        rig.wait(1_000)
+    rig.say(PHONE, a_message(2, life_ms=2_000))
+    rig.clock -= 31 * DAY_MS
+    assert (rig.texts(), rig.loop.state.now) == (["hello"] * 2, rig.clock)
+    rig.wait(2_000)
+    assert (rig.texts(), rig.leaps) == (["hello", "gap"], [(31 * DAY_MS, False)])
+
+
+def test_a_clock_that_stays_ahead_is_believed_in_the_end() -> None:
+    rig = started()
+    rig.say(PHONE, a_message())
+    rig.clock += 31 * DAY_MS
+    rig.wait(50)
+    assert rig.texts() == ["hello"]
+    rig.wait(LASTING_MS)
+    assert (rig.texts(), rig.leaps) == (["gap"], [(31 * DAY_MS, False), (31 * DAY_MS, True)])

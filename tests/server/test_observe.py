@@ -43,6 +43,20 @@ def test_a_poisoned_record_is_told_without_what_it_says(caplog: pytest.LogCaptur
     assert (caplog.records[0].levelname, vars(caplog.records[0])["offset"]) == ("CRITICAL", 7)
 
 
+def test_a_leap_of_the_clock_is_told_when_it_is_doubted_and_when_it_is_believed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    figures = Figures()
+    watcher = LogWatcher(figures, lambda: 0)
+    watcher.on_leap(90_000, False)
+    watcher.on_leap(91_000, True)
+    assert figures.leaps == 1
+    assert [(vars(line)["ahead_ms"], line.levelname) for line in caplog.records] == [
+        (90_000, "ERROR"),
+        (91_000, "ERROR"),
+    ]
+
+
 def test_no_line_of_a_whole_life_has_a_token_a_name_or_content(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

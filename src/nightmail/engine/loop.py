@@ -32,6 +32,7 @@ from nightmail.model.refusals import DiskFull, Overloaded, Unavailable
 from nightmail.model.rows import Need
 from nightmail.model.words import Lane
 
+from .clock import Clock
 from .folding import Durable, Folded, Folding
 from .forwarder import Forwarder
 from .ports import RECORD_OVERHEAD, Checkpoint, EngineError, Log, Rows, Stored
@@ -82,6 +83,9 @@ class Watcher:
     def on_trouble(self, why: str) -> None:
         """Checkpoints keep failing, or rows cannot be read. Nothing is lost, but nothing gets better by itself."""
 
+    def on_leap(self, ahead_ms: int, believed: bool) -> None:
+        """The clock leapt ahead of the machine's own pace; or it did a while ago, and is believed now."""
+
     def on_saved(self, checkpoint: Checkpoint) -> None:
         """A checkpoint is durable."""
 
@@ -106,13 +110,14 @@ class Loop:
         limits: LoopLimits | None = None,
         watcher: Watcher | None = None,
     ) -> None:
-        self._log, self._rows, self._clock, self._on_effects = log, rows, clock, on_effects
+        self._log, self._rows, self._on_effects = log, rows, on_effects
         self._pace = pace or clock
         """Milliseconds that never jump, for waiting; `clock` is for stamping, and may be set at any time."""
         self._later = later
         """Calls back after so many ms. Without it no batch lingers."""
         self._forwarder = forwarder
         self._watcher = watcher or Watcher()
+        self._clock = Clock(clock, self._pace, self._watcher.on_leap)
         self.limits = limits or LoopLimits()
         self._folding = Folding(log, rows, new_state, self._folded, self._watcher.on_poison, self._watcher.on_trouble)
         self._saver = Saver(rows, self.limits.saver, self._saved, self._watcher.on_trouble)

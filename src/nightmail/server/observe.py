@@ -78,6 +78,7 @@ class Figures:
         self.poisoned = 0
         self.repeated = 0
         self.troubles = 0
+        self.leaps = 0
 
     def take_slowest_ms(self, now_ns: int) -> int:
         """The slowest commit since the last call, counting the one that is under way."""
@@ -127,6 +128,13 @@ class LogWatcher(Watcher):
     def on_trouble(self, why: str) -> None:
         self._figures.troubles += 1
         log.error("storage keeps failing; nothing is lost, and it is tried again", extra={"why": why})
+
+    def on_leap(self, ahead_ms: int, believed: bool) -> None:
+        if believed:
+            log.error("the clock is believed after its leap; what is too old by it ends", extra={"ahead_ms": ahead_ms})
+        else:
+            self._figures.leaps += 1
+            log.error("the clock leapt ahead; it is believed if that lasts a minute", extra={"ahead_ms": ahead_ms})
 
     def on_saved(self, checkpoint: Checkpoint) -> None:
         figures = self._figures
