@@ -125,3 +125,15 @@ def test_a_machine_that_fails_while_rows_are_read_stops_the_loop(
     monkeypatch.setattr(HeldRows, "load", falls)
     assert rig.texts() == []
     assert str(rig.loop.stopped) == says
+
+
+def test_what_raises_in_whoever_asked_for_rows_is_theirs() -> None:
+    def falls(_: State) -> None:
+        raise OSError("a session's own trouble")
+
+    rig = started(SELDOM)
+    rig.loop.save(at_once=True)
+    rig = restarted(rig)
+    with pytest.raises(OSError, match="own trouble"):
+        rig.loop.read(lambda state: () if TABLET in state.mailboxes else (MAILBOX,), falls)
+    assert (rig.loop.stopped, rig.loop.ready) == (None, True)

@@ -323,11 +323,25 @@ class Folding:
         self._ask(missing, loaded)
 
     def _ask(self, missing: Sequence[Need], done: Callable[[Found | Overtaken | Failed], None]) -> None:
-        """Also on behalf of a session, which could not tell what it means that this fails."""
+        """Load rows, also on behalf of a session, which could not tell what it means that this fails."""
+        at_once: list[Found | Overtaken | Failed] = []
+        returned = False
+
+        def answered(found: Found | Overtaken | Failed) -> None:
+            if returned:
+                done(found)
+            else:
+                at_once.append(found)
+
         try:
-            self._rows.load(missing, done)
+            self._rows.load(missing, answered)
         except NOT_THE_RECORDS as error:
             self._stop(error)
+            return
+        # Only now: what raises in whoever waited for the rows is not the rows' fault.
+        returned = True
+        for found in at_once:
+            done(found)
 
     def _install(self, missing: Sequence[Need], found: Found) -> bool:
         """Put rows into the state. False: they are damaged, or too much, and this is the end."""
