@@ -171,7 +171,10 @@ class History:
             self.resealed.add(message.of)
 
     def of(self, device: int) -> Seen:
-        return self.seen.setdefault(device, Seen())
+        seen = self.seen.get(device)
+        if seen is None:
+            seen = self.seen[device] = Seen()
+        return seen
 
     def note(self, message: str, device: int, what: str) -> None:
         """Something of what becomes of a message. What happens again and again is counted."""
