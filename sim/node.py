@@ -200,6 +200,8 @@ class Node(Watcher):
         for tick in (self.loop.tick, self._desk.tick, self._front.tick):
             if life == self._life:
                 self.guard(tick)
+        if life == self._life and self.loop.state.now > self.world.now + JUMP_MS:
+            raise Broken("a leap is not believed", f"time is {self.loop.state.now - self.world.now} ms ahead")
         if life == self._life and self.loop.stopped:
             raise self.loop.stopped  # No fault of this machine is one that a process does not get over.
         self.world.later(TICK_MS, lambda: self._tick(life))
