@@ -162,6 +162,7 @@ class Liar:
         self._expected = set(USUAL)
         if self.town.mode == "cluster":
             self._expected.add(CloseCode.UNAUTHORIZED)  # by an owner that is behind
+            self._expected.add(CloseCode.HELLO_TIMEOUT)  # while its shard has no owner that could be asked
         if self.town.healing or self.world.maybe(0.7):
             self._first = ""
             self._say(self._hello())
