@@ -86,6 +86,28 @@ def _saved_although_ended() -> AbstractContextManager[None]:
     return method(ahead._EarlyEntries, "take", take)
 
 
+def _let_go_of_what_was_filed() -> AbstractContextManager[None]:
+    """Every entry in memory counts as one that the store holds."""
+    right = saver.Saver.tidy
+
+    def tidy(self: saver.Saver, state: State) -> None:
+        self._found = [(queue, seq) for queue, entries in state.entries.items() for seq in entries]
+        right(self, state)
+
+    return method(saver.Saver, "tidy", tidy)
+
+
+def _let_go_too_early() -> AbstractContextManager[None]:
+    """Memory is made whenever there is too little, also while what was taken is being saved."""
+    right = saver.Saver.look_ahead
+
+    def look_ahead(self: saver.Saver, state: State, now: int) -> None:
+        cache.shrink(state, self._limits.rows_in_memory)
+        right(self, state, now)
+
+    return method(saver.Saver, "look_ahead", look_ahead)
+
+
 BUGS = (
     Bug("the watermark is reset on a restart", _without_kind(Kept.STREAM), ("node", "cluster"), LOOP),
     Bug("a checkpoint skips a changed row", _checkpoint(_without_one), ("node", "cluster"), LOOP),
@@ -97,6 +119,8 @@ BUGS = (
     Bug("an ended entry comes back from the store", _back_from_the_dead, ("node", "cluster"), LOOP, seconds=20),
     Bug("stale rows are put over changed ones", _over_newer_ones, ("cluster",), LOOP),
     Bug("a changed row is let go before it is saved", _let_go_of_changes, ("node", "cluster"), LOOP),
+    Bug("a row is let go while it is being saved", _let_go_too_early, ("node", "cluster"), LOOP),
+    Bug("an entry that was filed is let go before it is saved", _let_go_of_what_was_filed, ("node", "cluster"), LOOP),
     Bug("a row that was encoded early is saved although it changed since",
         edit_method(ahead._Early, "take", "early and early[VERSION] == version", "early"), ("node", "cluster"), LOOP),
     Bug("an entry that ended is saved because it was encoded early", _saved_although_ended, ("node",), LOOP),

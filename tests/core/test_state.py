@@ -170,6 +170,7 @@ def test_loaded_entries_that_ended_meanwhile_stay_out() -> None:
     number = queue_id(PHONE, NORMAL)
     state.install_entries(number, [(seq, encode_row(entry(seq))) for seq in range(1, 6)])
     assert state.entries == {number: {3: entry(3), 5: entry(5)}}
+    assert state.loaded == [(number, 3), (number, 5)]
 
 
 def test_an_entry_that_is_here_is_not_loaded_again() -> None:
@@ -178,6 +179,13 @@ def test_an_entry_that_is_here_is_not_loaded_again() -> None:
     state.entries[number] = {1: entry(7)}
     state.install_entries(number, [(1, encode_row(entry(1)))])
     assert state.entries == {number: {1: entry(7)}}
+    assert state.loaded == []
+
+
+def test_entries_of_a_mailbox_that_was_let_go_stay_out() -> None:
+    state = State()
+    state.install_entries(queue_id(PHONE, NORMAL), [(1, encode_row(entry(1)))])
+    assert (state.entries, state.loaded) == ({}, [])
 
 
 def test_entries_of_a_mailbox_that_is_gone_stay_out() -> None:

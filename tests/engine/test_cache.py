@@ -10,11 +10,12 @@ from nightmail.engine.loop import LoopLimits
 from nightmail.engine.saver import SaverLimits, take_checkpoint
 from nightmail.model.answers import Accepted, Bundle, Said, Stocked
 from nightmail.model.ids import SERVER, account_id, device_id
-from nightmail.model.records import Acked, AnyBody, Claimed, Unlinked
-from nightmail.model.rows import Kept, RowKey, queue_id
+from nightmail.model.limits import DAY_MS, FoldLimits
+from nightmail.model.records import Acked, AnyBody, Claimed, LimitsSet, Unlinked
+from nightmail.model.rows import EntryRange, Kept, RowKey, queue_id
 from nightmail.model.words import Lane
 from tests.core.world import published
-from tests.engine.rig import BOB, PHONE, START, TABLET, Rig, a_message, a_person, restarted, started
+from tests.engine.rig import ALICE, BOB, PHONE, START, TABLET, Rig, a_message, a_person, restarted, started
 
 NORMAL = Lane.NORMAL
 QUEUE = queue_id(TABLET, NORMAL)
@@ -75,6 +76,33 @@ def test_nothing_is_let_go_while_there_is_room() -> None:
     before = in_memory(rig.loop.state)
     shrink(rig.loop.state, len(before))
     assert in_memory(rig.loop.state) == before
+
+
+def test_rows_that_were_only_read_are_let_go_although_nothing_is_written() -> None:
+    rig = started(LoopLimits(saver=SaverLimits(rows_in_memory=20)))
+    rig.loop.save(at_once=True)
+    for account in range(100):
+        loaded(rig, RowKey(Kept.ACCOUNT, account))
+    assert len(in_memory(rig.loop.state)) > 100
+    rig.wait(10_000)
+    rig.wait(1)
+    assert len(in_memory(rig.loop.state)) <= 20
+    assert (len(rig.saved), rig.loop.unsaved) == (1, 0)
+
+
+def test_rows_are_not_let_go_while_they_are_being_saved() -> None:
+    """The store has older ones until then."""
+    rig = started(FORGETFUL)
+    rig.loop.save(at_once=True)
+    first = rig.say(PHONE, a_message())
+    rig.rows.holds_saves = True
+    rig.loop.save(at_once=True)
+    rig.wait(1)
+    assert (PHONE, BOB) in rig.loop.state.streams
+    assert rig.answers(rig.say(PHONE, a_message())) == rig.answers(first)
+    rig.rows.holds_saves = False
+    rig.rows.answer_save()
+    assert in_memory(rig.loop.state) == set()
 
 
 def test_those_go_first_that_have_not_changed_for_longest() -> None:
@@ -154,6 +182,84 @@ def test_entries_that_were_let_go_are_acknowledged_and_leave_the_store() -> None
     mailbox = rig.loop.state.mailboxes[TABLET]
     assert mailbox is not None
     assert mailbox.lanes[NORMAL].waiting == 1
+
+
+def a_round(rig: Rig) -> None:
+    """A checkpoint that has nothing to do with anybody's entries."""
+    rig.say(SERVER, a_person("alice"))
+    rig.loop.save(at_once=True)
+
+
+def away() -> Rig:
+    """Three entries of Bob's wait, and all were let go."""
+    rig = started(SELDOM)
+    for n in (1, 2, 3):
+        rig.say(PHONE, a_message(n, text=f"message {n}"))
+    rig.loop.save(at_once=True)
+    a_round(rig)
+    assert rig.loop.state.entries == {}
+    return rig
+
+
+def test_entries_that_were_read_again_are_let_go_by_the_same_rule() -> None:
+    rig = away()
+    assert len(rig.texts()) == 3
+    a_round(rig)
+    assert sorted(rig.loop.state.entries[QUEUE]) == [1, 2, 3], "one checkpoint found them waiting"
+    rig.say(PHONE, a_message(4))
+    a_round(rig)
+    assert sorted(rig.loop.state.entries[QUEUE]) == [4]
+    rig.say(TABLET, Acked(NORMAL, 1))
+    assert rig.texts() == ["message 2", "message 3", "hello"]
+
+
+def test_where_nothing_is_written_they_are_let_go_all_the_same() -> None:
+    rig = started()
+    rig.say(PHONE, a_message())
+    for _ in range(3):
+        rig.wait(10_000)
+    assert rig.loop.state.entries == {}
+    assert rig.texts() == ["hello"]
+    rig.wait(9_999)
+    assert QUEUE in rig.loop.state.entries
+    for _ in range(3):
+        rig.wait(10_000)
+    assert (rig.loop.state.entries, len(rig.saved)) == ({}, 1)
+
+
+def test_what_cannot_be_let_go_when_a_save_ends_goes_at_the_next_chance() -> None:
+    rig = started(SELDOM)
+    rig.say(SERVER, a_person("carol"))
+    carols = device_id(account_id("carol"), 1)
+    rig.loop.save(at_once=True)
+    rig.say(PHONE, a_message())
+    rig.rows.holds_saves = True
+    rig.loop.save(at_once=True)
+    rig.rows.holds_loads = True
+    rig.say(carols, a_message(by=carols, to=ALICE))
+    assert len(rig.rows.loads) == 1, "the fold waits for a stream"
+    rig.rows.holds_saves = False
+    rig.rows.answer_save()
+    rig.rows.holds_loads = False
+    rig.rows.answer_load()
+    rig.loop.save(at_once=True)
+    assert QUEUE not in rig.loop.state.entries
+    assert rig.texts() == ["hello"]
+
+
+def test_when_one_entry_has_expired_no_more_are_read_to_set_the_next_clock() -> None:
+    rig = started(SELDOM)
+    rig.say(SERVER, LimitsSet(FoldLimits(tick_items=2)))
+    rig.say(PHONE, a_message(1))
+    rig.wait(DAY_MS)
+    for n in (2, 3, 4):
+        rig.say(PHONE, a_message(n))
+    rig.loop.save(at_once=True)
+    a_round(rig)
+    rig.wait(29 * DAY_MS + 1_000)
+    ranges = [need for needs in rig.rows.loaded for need in needs if isinstance(need, EntryRange)]
+    assert ranges == [EntryRange(QUEUE, 1, 2)]
+    assert rig.texts() == ["gap", "hello", "hello", "hello"]
 
 
 def test_an_entry_that_is_not_in_the_store_is_never_let_go() -> None:

@@ -337,6 +337,8 @@ def test_a_checkpoint_is_taken_when_it_is_time_and_only_if_something_happened() 
     rig.wait(15_000)
     assert [checkpoint.upto for checkpoint in rig.saved] == [2]
     rig.say(PHONE, a_message())
+    rig.wait(9_999)
+    assert [checkpoint.upto for checkpoint in rig.saved] == [2]
     rig.wait(1)
     assert ([checkpoint.upto for checkpoint in rig.saved], rig.rows.pointer) == ([2, 3], 3)
 

@@ -27,7 +27,9 @@ def needs_expired(state: Shard, _by: int, expired: Expired) -> list[Need]:
     if expired.seq:
         needs_entry(state, expired.device, expired.lane, expired.seq, missing)
     else:
-        needs_front(state, expired.device, missing)
+        # Most often only the first of them is too old. But to find that out before the others are asked for
+        # would be a third load, after the mailbox's own.
+        needs_front(state, expired.device, state.shard.limits.tick_items, missing)
     return missing
 
 
@@ -89,7 +91,7 @@ def _fail(state: Shard, verdicts: Verdicts, device: int, lane: Lane, seq: int, e
 def needs_watched(state: Shard, _by: int, watched: Watched) -> list[Need]:
     device = watched.device
     missing: list[Need] = []
-    needs_front(state, device, missing)
+    needs_front(state, device, 1, missing)
     if not missing and (second := _next_look(state, device)):
         due.needs_schedule(state, second, 1, missing)
     return missing

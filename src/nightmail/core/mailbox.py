@@ -201,12 +201,12 @@ def needs_entry(state: Shard, device: int, lane: Lane, seq: int, missing: list[N
             _needs_entries(state, queue, queue_id(device, lane), seq, seq, missing)
 
 
-def needs_front(state: Shard, device: int, missing: list[Need]) -> None:
-    """The oldest entries of both lanes, as many as one tick looks at."""
+def needs_front(state: Shard, device: int, count: int, missing: list[Need]) -> None:
+    """The `count` oldest entries of both lanes."""
     if mailbox := _needs_mailbox(state, device, missing):
         for lane, queue in enumerate(mailbox.lanes):
             low = first_waiting(queue)
-            high = min(queue.head, low + state.shard.limits.tick_items - 1)
+            high = min(queue.head, low + count - 1)
             _needs_entries(state, queue, queue_id(device, lane), low, high, missing)
 
 

@@ -151,6 +151,8 @@ class State:
         self.filed_bytes = 0
         """Ciphertext of all that was filed since. What was acknowledged meanwhile counts as well: no more than this
         is to be saved, and knowing better would cost every acknowledgement."""
+        self.loaded: list[tuple[int, int]] = []
+        """(queue, seq) of entries that were read from the store, until whoever lets go of entries takes note."""
         self.stored: dict[int, int] = {}
         """Queue → the highest entry that the store may hold. Beside the row, because it depends on when we saved."""
         self.cleared: dict[int, int] = {}
@@ -201,8 +203,11 @@ class State:
                     self.stored[queue_id(key.a, lane)] = queue.head
 
     def install_entries(self, number: int, stored: Iterable[tuple[int, bytes]]) -> None:
-        """Put entries where the fold can see them, except those that ended since they were saved."""
-        mailbox = self.mailboxes[number >> 1]
+        """Put entries where the fold can see them, except those that ended since they were saved.
+
+        None at all if their mailbox is not here to say which those are: it may have been let go meanwhile.
+        """
+        mailbox = self.mailboxes.rows.get(number >> 1)
         if mailbox is None:
             return
         queue = mailbox.lanes[number & 1]
@@ -212,6 +217,7 @@ class State:
                 entry = _decoded(decode_entry, f"entry {seq} of queue {number}", data)
                 assert entry is not None
                 entries[seq] = entry
+                self.loaded.append((number, seq))
 
     def devices_noted(self) -> list[int]:
         """Every device that the notes since `forget_changes` speak of; some of them more than once."""

@@ -51,7 +51,10 @@ def freshen(state: State) -> None:
 
 
 def forget_entries(state: State, saved: Iterable[tuple[int, int]]) -> None:
-    """Drop entries that the store holds as well. One that is wanted again is read again."""
+    """Drop entries that the store holds as well, because it was given them or they were read from it.
+
+    One that is wanted again is read again.
+    """
     for queue, seq in saved:
         entries = state.entries.get(queue)
         if entries is not None:

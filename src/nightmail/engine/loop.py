@@ -294,8 +294,14 @@ class Loop:
         """Take a checkpoint if one is due (or `at_once`), and go on saving the one that was taken."""
         now = self._pace()
         saver, state = self._saver, self.state
-        if self.ready and self._folding.between_records and state.offset > self._rows.pointer:
-            if saver.idle and (at_once or saver.is_due(state, now)):
+        if self.ready and self._folding.between_records:
+            due = saver.idle and (at_once or saver.is_due(state, now))
+            if saver.idle:
+                saver.tidy(state)
+            if state.offset <= self._rows.pointer:
+                if due:
+                    saver.rest(now)
+            elif due:
                 saver.start(state, now, self._clock())
             else:
                 saver.look_ahead(state, now)
@@ -425,7 +431,7 @@ class Loop:
         self._weigh()
         self._folding.saved()
         if self._folding.between_records:
-            self._saver.tidy(self.state, saved)
+            self._saver.tidy(self.state)  # If not, `save` does it.
         self._watcher.on_saved(saved)
 
     def _trim(self) -> None:

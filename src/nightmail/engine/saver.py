@@ -53,8 +53,10 @@ class Saver:
         self._retries = 0
         self._last_at = 0
         self._ahead = Ahead(limits.checkpoint_bytes)
-        self._filed: list[tuple[int, int]] = []
-        """(queue, seq) of entries saved by the checkpoint before the present one."""
+        self._found: list[tuple[int, int]] = []
+        """(queue, seq) of entries that the last round found waiting: just saved, or read since the one before."""
+        self._round: list[tuple[int, int]] | None = None
+        """A round has ended, and nobody has tidied up since: the entries that it saved."""
 
     @property
     def idle(self) -> bool:
@@ -120,15 +122,26 @@ class Saver:
         """Forget what was taken: the state is rebuilt from the last checkpoint that was saved."""
         assert not self._under_way
         self._done()
-        self._filed.clear()
+        self._found, self._round = [], None
         self._ahead.clear()
 
-    def tidy(self, state: State, saved: Checkpoint) -> None:
-        """Let go of what is saved and not likely to be wanted. The state must stand between two records."""
+    def rest(self, now: int) -> None:
+        """A checkpoint would be due, and there is nothing to save: for what was only read, a round all the same."""
+        self._last_at = now
+        self._round = []
+
+    def tidy(self, state: State) -> None:
+        """Let go of what is saved and not likely to be wanted. The state must stand between two records.
+
+        Not while a checkpoint is being saved: until then the store has older rows than those let go.
+        """
         assert self._saving is None
-        # What two checkpoints in a row found waiting is for a device that is away.
-        forget_entries(state, self._filed)
-        self._filed = [(queue, seq) for queue, seq, _ in saved.entries]
+        if self._round is None:
+            return  # Once in a round: what was just read must stay long enough to be looked at.
+        # What two rounds in a row found waiting is for a device that is away.
+        forget_entries(state, self._found)
+        self._found, self._round = self._round + state.loaded, None
+        state.loaded.clear()
         forget_keys(state)
         shrink(state, self._limits.rows_in_memory)
 
@@ -146,6 +159,7 @@ class Saver:
                 self._done()
                 self._on_saved(None)
             case None:
+                self._round = [(queue, seq) for queue, seq, _ in self._saving.entries]
                 self._on_saved(self._done())
 
     def _done(self) -> Checkpoint | None:
