@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from nightmail.client.events import (
-    MessageFailed,
-)
+from msgspec.structs import replace
+
+from nightmail.client.events import MessageFailed
+from nightmail.client.messages import Tick
 from nightmail.e2ee.errors import Undecipherable
 from nightmail.model.answers import Accepted
 from nightmail.model.ids import SERVER
@@ -35,6 +36,30 @@ def test_a_successor_gets_it_although_the_removal_is_heard_before_the_answer() -
         town.settle()
         town.wait(10_000)
     assert (new.heard(), alice.state(message), alice.told(MessageFailed)) == (["two"], "delivered", [])
+
+
+def test_a_successor_gets_what_counted_as_failed_until_its_void_was_answered() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    alice.says(bob, "one")
+    town.settle()
+    bob.cut()
+    town.meddle = lambda device, item: None if isinstance(item, Answered) and isinstance(item.said, Accepted) else item
+    message = alice.says(bob, "two")
+    town.settle(alice)
+    assert alice.machine.give_up(message.id, town.now)
+    alice.store.put_message(replace(message, state=Tick.FAILED, reason="too_old"))
+    new = reset(town, bob)
+    new.connect()
+    for _ in range(3):
+        town.settle()
+        town.wait(10_000)
+    town.meddle = lambda device, item: item
+    alice.cut()
+    alice.connect()
+    for _ in range(4):
+        town.settle()
+        town.wait(10_000)
+    assert (new.heard(), alice.state(message)) == (["two"], "delivered")
 
 
 def test_a_successor_gets_what_was_to_be_sealed_again_for_a_device_that_is_gone() -> None:

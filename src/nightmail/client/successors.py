@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .hub import Hub
 from .lists import Lists
-from .messages import Message, Tick
+from .messages import Message
 from .outbox import Outbox
 from .retries import delay_ms
 from .store import DeviceList
@@ -70,7 +70,7 @@ class Successors:
         for message in self._orphans():
             if message.peer != listed.account:
                 continue
-            if not message.at and message.state is Tick.PENDING:
+            if not message.at and self._is_unanswered(message):
                 self._later()
                 continue
             self._hub.store.drop_orphan(message.id)
@@ -81,6 +81,10 @@ class Successors:
             message = self._ticks.addressed(message, fresh)
             for device in fresh:
                 self._outbox.reseal(message, device)
+
+    def _is_unanswered(self, message: Message) -> bool:
+        """Also if it was given up meanwhile: what its void is answered tells whether it was taken before."""
+        return any(row.original == message.id and not row.reseal for row in self._hub.store.outgoing())
 
     def _orphans(self) -> list[Message]:
         store = self._hub.store
