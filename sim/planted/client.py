@@ -8,8 +8,8 @@ from nightmail.client.acks import Acks
 from nightmail.client.inbox import Inbox
 from nightmail.client.lists import Lists
 from nightmail.client.machine import Machine
-from nightmail.client.outbox import Outbox
 from nightmail.client.reads import Reads
+from nightmail.client.sending import Sending
 from nightmail.client.ticks import Ticks
 
 from .tools import Bug, edit, edit_method
@@ -26,7 +26,7 @@ BUGS = (
         edit_method(Machine, "connected", "cursors.normal, cursors.high,", "max(0, cursors.normal - 1), cursors.high,"),
         BOTH, DEVICE),
     Bug("a client does not send again after a reconnect",
-        edit_method(Outbox, "connected", "self._begin(stream)", "pass"), BOTH, DEVICE, seconds=12),
+        edit_method(Sending, "connected", "self.begin(stream)", "pass"), BOTH, DEVICE, seconds=12),
     Bug("a client gives a retry a new id", edit(sealing.seal, "id=row.id,", "id=new_id(hub),"), BOTH, DEVICE),
     Bug("a client gives a retry a new number",
         edit(sealing.seal, "n=row.n,", "n=hub.store.last_number(row.to, row.lane),"), BOTH, DEVICE),

@@ -42,6 +42,9 @@ ALICE, BOB = account_id("alice"), account_id("bob")
 PHONE, LAPTOP, TABLET = device_id(ALICE, 1), device_id(ALICE, 2), device_id(BOB, 1)
 ME = Identity("alice", ALICE, PHONE, 7, b"t" * 32)
 
+STEADY = ClientLimits(retry_jitter=0)
+"""The schedule to the millisecond."""
+
 B = TypeVar("B")
 
 
@@ -144,6 +147,12 @@ class Script:
         found = self.store.message(message.id)
         assert found is not None
         return found.state.name.lower(), found.reason
+
+
+def connected(*, window: int = 256) -> Script:
+    script = Script(limits=STEADY)
+    script.connect(window=window)
+    return script
 
 
 def accepted(body: SpokenByDevices) -> Accepted:

@@ -21,7 +21,7 @@ class Successors:
         self._hub, self._lists, self._ticks, self._outbox = hub, lists, ticks, outbox
         self._failures = 0
         self._due: int | None = None
-        outbox.on_removed = self.removed
+        outbox.streams.on_removed = self.removed
 
     def removed(self, message: Message, device: int, at: int, reason: str) -> None:
         """A device is gone and did not have this message. If it was the last one, its successors are looked for."""
