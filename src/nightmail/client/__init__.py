@@ -5,7 +5,8 @@ Never:   acknowledges or sends anything that is not safe on this device.
 
     machine.py      the rules, without sockets, clocks or tasks (outbox, inbox, ticks, reads, lists beside it)
     store.py        what must survive; sqlite_store.py and memory_store.py keep it
-    client.py       the face for asyncio; sync.py the same for scripts
+    client.py       the face for asyncio (joining, devices, safety, people, waiting beside it)
+    sync.py         the same for scripts
 """
 
 from nightmail.e2ee.content import Content

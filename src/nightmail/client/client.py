@@ -7,7 +7,7 @@
             print(message.handle, message.text)
             await client.read(message.peer)
 
-Knows:   one profile, and who waits for what.
+Knows:   one profile, and which part of the client answers for what.
 Never:   decides anything about a message: the machine does. A commit is one sync of a local file, on the loop's
          thread; an app that cannot afford that uses sync.py, which has a thread of its own.
 """
@@ -21,59 +21,38 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequ
 from pathlib import Path
 from random import SystemRandom
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TypeVar
-from weakref import WeakValueDictionary
+from typing import Any, Self, TypeVar
 
 from msgspec.structs import replace
 
 from nightmail.e2ee.content import Content, encode_content
-from nightmail.e2ee.errors import NotAsAnnounced
-from nightmail.e2ee.safety import check_safety_number, safety_number
 from nightmail.model.forms import ACCOUNT_MAX, NUMBER_MAX
 from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id
 from nightmail.model.words import Kind, Lane, Platform
 
-from .devices import DeviceSeen
+from .devices import DeviceSeen, OwnDevices
 from .driver import Driver
-from .errors import ClientError, Misused, NumberDiffers
-from .events import (
-    DeliveryReceipt,
-    DeviceLinked,
-    DeviceNotLinked,
-    Event,
-    MessageFailed,
-    Reachable,
-    ReadReceipt,
-    SentAck,
-)
-from .handles import Receipt, settle
-from .household import Guest
+from .errors import ClientError, Misused
+from .events import Event
+from .handles import Receipt
 from .http import Http, bearer
+from .joining import Applicant, join
 from .limits import ClientLimits
-from .linking import LinkRequest, become, begin, choose_identity, finish, token_digest
+from .linking import LinkRequest, begin, finish
 from .listeners import Listeners
 from .machine import Machine
-from .messages import Message, Position, Tick, answers_last
-from .pairing import ERRAND as PAIRING
+from .messages import Message, Position, answers_last
 from .people import People, handle_in
-from .pin import pin_token
 from .profile import Profile
 from .protection import Secret
 from .route import Route
+from .safety import Safety, Trust
 from .store import Conversation, Identity, Mark, Store
+from .waiting import Waiting
 from .words import Found, spans_of, terms_of, text_of
 
 E = TypeVar("E")
-
-
-class Trust(NamedTuple):
-    verified: bool
-    """Safety numbers were compared, and were alike."""
-    held: bool
-    """The key changed since: nothing is sealed for it until the person accepts it."""
-    changed_at: int
-    """When it changed last; 0: never."""
 
 
 class Client:
@@ -101,17 +80,13 @@ class Client:
         self._chance = SystemRandom()
         self._servers = servers
         self._route = Route(servers, self.limits, self._chance)
-        self._handle, self._label, self._platform = spelled(handle or ""), label, platform
-        self._code, self._pin = code, pin
+        self._applicant = Applicant(spelled(handle or ""), label, platform, code, pin)
         self._secret, self._ca_file = secret, ca_file
         self._tls = ssl.create_default_context(cafile=os.fspath(ca_file)) if ca_file else None
         self._listeners = Listeners(self.limits.events)
-        self._receipts: WeakValueDictionary[str, Receipt] = WeakValueDictionary()
+        self._waiting = Waiting()
         self._profile: Profile | None = None
         self._driver: Driver | None = None
-        self._linking: dict[int, asyncio.Future[None]] = {}
-        """Device that is being linked → who waits for it."""
-        self._reachable: asyncio.Future[None]
 
     def __repr__(self) -> str:
         return f"<Client {self._path}>"
@@ -124,14 +99,12 @@ class Client:
             raise Misused("a client is opened once")
         self._profile = profile = Profile(self._path, self._secret)
         try:
-            identity = await self._join(profile)
+            identity = await join(profile, self._applicant, self._http(""), self.limits.find_ms)
             machine = Machine(profile.store, identity, self.limits, self._chance)
         except BaseException:
             profile.close()
             raise
-        self._reachable = asyncio.get_running_loop().create_future()
-        if machine.sealed.is_reachable:
-            self._reachable.set_result(None)
+        self._waiting.begin(is_reachable=machine.sealed.is_reachable)
         self._driver = Driver(machine, self._route, self._tls, self.limits, self._tell, self._end)
         self._people = People(profile.store, self._driver, self._http(bearer(identity)))
         return self
@@ -195,19 +168,18 @@ class Client:
             if isinstance(to, str):
                 self._learn(peer, spelled(to))
             message = machine.compose(peer, body, driver.clock(), kind=kind, lane=lane, life_ms=life_ms)
-        receipt = self._receipts[message.id] = Receipt(message.id)
+        receipt = self._waiting.follow(Receipt(message.id))
         await driver.committed()
         return receipt
 
     def receipt(self, message_id: str) -> Receipt:
         """The receipt of an earlier message of this account."""
-        if (known := self._receipts.get(message_id)) is not None:
+        if (known := self._waiting.receipt(message_id)) is not None:
             return known
         message = self._store.message(message_id)
         if message is None or not message.own:
             raise Misused("no message of this account has that id")
-        receipt = self._receipts[message_id] = Receipt(message_id, message.state, message.reason)
-        return receipt
+        return self._waiting.follow(Receipt(message_id, message.state, message.reason))
 
     async def give_up(self, message_id: str) -> bool:
         """Take a message back if the server has not got it; False: it no longer waits."""
@@ -225,7 +197,7 @@ class Client:
         await driver.committed()
         return count
 
-    # --- devices and people -----------------------------------------------------------------------
+    # --- own devices ----------------------------------------------------------------------------
 
     async def link(self, request: LinkRequest | str) -> int:
         """Take a new device into this account, by the code it shows; its number.
@@ -233,17 +205,13 @@ class Client:
         Returns when the device is listed and was told whose it is; for that it must be online as well. What is left
         goes on by itself when this is cancelled, or after a restart; and it is safe to repeat. Raises Misused.
         """
-        request = LinkRequest.parse(request) if isinstance(request, str) else request
-        device = await self.vouch(request)
-        if (waiting := self._linking.get(device)) is not None:
-            await asyncio.shield(waiting)
-        return device
+        return await self._devices.link(request)
 
     async def link_here(
         self, profile: str | os.PathLike[str], label: str = "", secret: Secret | None = None
     ) -> int:  # fmt: skip
         """Make a further device of this account in another folder of this machine, from begin to end; its number."""
-        request = begin(profile, self.identity.handle, label, self._platform, secret)
+        request = begin(profile, self.identity.handle, label, self._applicant.platform, secret)
         device = await self.vouch(request)
         finish(profile, device, secret)
         async with Client(profile, self._servers, ca_file=self._ca_file, limits=self.limits, secret=secret) as other:
@@ -256,53 +224,38 @@ class Client:
         Returns like `link`. When the new device has everything (`Moved`), this one sends what it still has to send,
         revokes itself and ends.
         """
-        device = await self.vouch(request, hand_over=True)
-        if (waiting := self._linking.get(device)) is not None:
-            await asyncio.shield(waiting)
-        return device
+        return await self._devices.link(request, hand_over=True)
 
     async def vouch(self, request: LinkRequest | str, *, hand_over: bool = False) -> int:
         """The first half of `link`: have the device linked, and leave the rest to itself. Its number."""
-        request = LinkRequest.parse(request) if isinstance(request, str) else request
-        if request.handle != self.identity.handle:
-            raise Misused(f"the device asks for {request.handle!r}, not for {self.identity.handle!r}")
-        driver = self._open_driver()
-        if not driver.is_primary:
-            raise Misused("only the primary device of an account can link another")
-        joined = await self.http.link(request.registration, request.token_digest, request.label, request.platform)
-        device = int(joined.device, 16)
-        self._linking.setdefault(device, asyncio.get_running_loop().create_future())
-        with driver.working() as machine:
-            guest = Guest(device, request.registration, request.identity, request.secret, hand_over)
-            machine.invite(guest, driver.clock())
-        await driver.committed()
-        return device
+        return await self._devices.vouch(request, hand_over=hand_over)
 
     async def ready(self) -> None:
         """Until others can write to this device: its keys are published, and it is on its account's signed list."""
         self._open_driver()
-        await asyncio.shield(self._reachable)
+        await self._waiting.reachable()
 
     async def devices(self) -> list[DeviceSeen]:
         """The devices of this account, as the server has them."""
-        return [DeviceSeen.of(each) for each in (await self.http.devices())["devices"]]
+        return await self._devices.all()
 
     async def revoke(self, device: int) -> None:
         """Cut a device off at once. The list that no longer names it is signed by the primary device."""
-        await self.http.unlink(device)
-        driver = self._open_driver()
-        with driver.working() as machine:
-            machine.forget_own_devices()
-            machine.dismiss(device, driver.clock())
-            machine.sign_again(driver.clock())
+        await self._devices.revoke(device)
 
     async def rename(self, device: int, label: str) -> None:
         """What a device of this account is called."""
-        await self.http.relabel(device, label)
+        await self._devices.rename(device, label)
+
+    @property
+    def _devices(self) -> OwnDevices:
+        return OwnDevices(self.identity.handle, self._open_driver(), self.http, self._waiting)
+
+    # --- whom to trust --------------------------------------------------------------------------
 
     def safety_number(self, peer: str | int) -> str:
         """60 digits that both see alike if nobody stands between. Raises Misused if a key is not known yet."""
-        return self._numbered_key(self._account(peer))[0]
+        return self._safety.number(self._account(peer))
 
     async def verify(self, peer: str | int, number: str) -> None:
         """This safety number was compared, and is alike on both sides. From now on a change is asked about.
@@ -310,43 +263,25 @@ class Client:
         `number` is what `safety_number` gave and the person saw; spaces do not matter. Raises NumberDiffers if it is
         another one by now: the person has compared a key, and agrees to no other. Raises Misused.
         """
-        await self._agree(peer, number, verified=True)
+        await self._safety.agree(self._account(peer), number, verified=True)
 
     async def accept(self, peer: str | int, number: str) -> None:
         """The person agrees to a key that changed, and has this number: what waits is sealed for it.
 
         Raises as `verify` does.
         """
-        await self._agree(peer, number, verified=False)
+        await self._safety.agree(self._account(peer), number, verified=False)
 
     def trust(self, peer: str | int) -> Trust:
         """What the person has said about a peer's key."""
-        row = self._store.trusted(self._account(peer))
-        return Trust(row.verified, row.held, row.changed_at) if row else Trust(False, False, 0)
+        return self._safety.trust(self._account(peer))
 
     def is_verified(self, peer: str | int) -> bool:
         return self.trust(peer).verified
 
-    async def _agree(self, peer: str | int, number: str, *, verified: bool) -> None:
-        driver, account = self._open_driver(), self._account(peer)
-        current, key = self._numbered_key(account)
-        try:
-            check_safety_number(current, number)
-        except NotAsAnnounced:
-            raise NumberDiffers from None
-        with driver.working() as machine:
-            if not machine.agree(account, driver.clock(), key=key, verified=verified):
-                raise NumberDiffers
-        await driver.committed()
-
-    def _numbered_key(self, theirs: int) -> tuple[str, bytes]:
-        """The safety number with somebody, and the key of theirs that it is about."""
-        ours = self.identity.account
-        with self._open_driver().working() as machine:
-            keys = [machine.account_key(account) for account in (ours, theirs)]
-        if not keys[0] or not keys[1]:
-            raise Misused("nobody's key is known here yet: write to them first")
-        return safety_number(ours, keys[0], theirs, keys[1]), keys[1]
+    @property
+    def _safety(self) -> Safety:
+        return Safety(self.identity.account, self._store, self._open_driver())
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -396,77 +331,16 @@ class Client:
         """Everything, from now on."""
         return self._listeners.events()
 
-    # --- what the machine says ------------------------------------------------------------------
-
-    def _tell(self, event: Event) -> None:
-        match event:
-            case SentAck():
-                self._move(event.message_id, Tick.SENT)
-            case DeliveryReceipt() if event.state is not Tick.FAILED:
-                self._move(event.message_id, event.state)
-            case ReadReceipt():
-                for message_id in event.messages:
-                    self._move(message_id, Tick.READ)
-            case MessageFailed():
-                self._move(event.message_id, Tick.FAILED, event.reason)
-            case DeviceLinked():
-                settle(self._linking.pop(event.device, None))
-            case DeviceNotLinked():
-                settle(self._linking.pop(event.device, None), Misused(f"the device was not linked: {event.why}"))
-            case Reachable():
-                settle(self._reachable)
-            case _:
-                pass
-        self._listeners.tell(event)
-
-    def _move(self, message_id: str, state: Tick, reason: str = "") -> None:
-        if (receipt := self._receipts.get(message_id)) is not None:
-            receipt.move(state, reason)
-
-    def _end(self, error: ClientError) -> None:
-        """Nothing more will be told: let go of everyone who waits."""
-        for waiting in (*self._linking.values(), self._reachable):
-            settle(waiting, error)
-        for receipt in list(self._receipts.values()):
-            receipt.abandon(error)
-        self._listeners.end(None if isinstance(error, Misused) else error)
-
     # --- small things ---------------------------------------------------------------------------
 
-    async def _join(self, profile: Profile) -> Identity:
-        store = profile.store
-        identity = store.identity()
-        if identity is None:
-            if not self._handle:
-                raise Misused(f"the profile {self._path} is empty: say which handle to register")
-            # Chosen and saved before it is said: whoever loses the answer asks again and gets the same device.
-            identity = choose_identity(self._handle)
-            store.put_identity(identity)
-            store.commit()
-        if self._handle and identity.handle != self._handle:
-            raise Misused(f"the profile {self._path} belongs to {identity.handle!r}, not to {self._handle!r}")
-        if not identity.device and store.errand(PAIRING) is not None:
-            return become(store, await self._find_number(identity))
-        if not identity.device:
-            if not self._handle:
-                raise Misused(f"the profile {self._path} was never finished: register its handle, or link it")
-            token = await asyncio.to_thread(pin_token, identity.account, self._pin) if self._pin else b""
-            joined = await self._http("").register(
-                identity, self._label, self._platform, code=self._code, pin_token=token
-            )
-            identity = replace(identity, device=int(joined.device, 16))
-            store.put_identity(identity)
-            store.commit()
-        return identity
+    def _tell(self, event: Event) -> None:
+        self._waiting.tell(event)
+        self._listeners.tell(event)
 
-    async def _find_number(self, identity: Identity) -> int:
-        """Until the primary device has vouched for this one: the number it was given."""
-        http, digest = self._http(""), token_digest(identity)
-        while True:
-            joined = await http.find_device(identity.handle, identity.registration, digest)
-            if joined is not None:
-                return int(joined.device, 16)
-            await asyncio.sleep(self.limits.find_ms / 1_000)
+    def _end(self, error: ClientError) -> None:
+        """Nothing more will be told."""
+        self._waiting.end(error)
+        self._listeners.end(None if isinstance(error, Misused) else error)
 
     def _http(self, authorization: str) -> Http:
         addresses = [address.http for address in self._route.addresses]

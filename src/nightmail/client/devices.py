@@ -1,4 +1,8 @@
-"""A device of the own account, as the server describes it."""
+"""The devices of the own account: taking one in, naming it, cutting it off.
+
+Knows:   that only the primary device vouches for another, and that the server is asked first.
+Touches: the machine, which does the rest of the linking by itself (`household.py`).
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,17 @@ from typing import Any
 
 from msgspec import Struct
 
+from .driver import Driver
+from .errors import Misused
+from .household import Guest
+from .http import Http
+from .linking import LinkRequest
+from .waiting import Waiting
+
 
 class DeviceSeen(Struct, frozen=True):
+    """A device, as the server describes it."""
+
     device: int
     label: str
     platform: str
@@ -18,3 +31,44 @@ class DeviceSeen(Struct, frozen=True):
     @classmethod
     def of(cls, seen: Mapping[str, Any]) -> DeviceSeen:
         return cls(int(seen["device"], 16), seen["label"], seen["platform"], seen["listed"])
+
+
+class OwnDevices:
+    def __init__(self, handle: str, driver: Driver, http: Http, waiting: Waiting) -> None:
+        self._handle, self._driver, self._http, self._waiting = handle, driver, http, waiting
+
+    async def all(self) -> list[DeviceSeen]:
+        return [DeviceSeen.of(each) for each in (await self._http.devices())["devices"]]
+
+    async def link(self, request: LinkRequest | str, *, hand_over: bool = False) -> int:
+        """Vouch for a device, and wait until it was told whose it is; its number."""
+        device = await self.vouch(request, hand_over=hand_over)
+        await self._waiting.linked(device)
+        return device
+
+    async def vouch(self, request: LinkRequest | str, *, hand_over: bool) -> int:
+        request = LinkRequest.parse(request) if isinstance(request, str) else request
+        if request.handle != self._handle:
+            raise Misused(f"the device asks for {request.handle!r}, not for {self._handle!r}")
+        driver = self._driver
+        if not driver.is_primary:
+            raise Misused("only the primary device of an account can link another")
+        joined = await self._http.link(request.registration, request.token_digest, request.label, request.platform)
+        device = int(joined.device, 16)
+        self._waiting.expect(device)
+        with driver.working() as machine:
+            guest = Guest(device, request.registration, request.identity, request.secret, hand_over)
+            machine.invite(guest, driver.clock())
+        await driver.committed()
+        return device
+
+    async def revoke(self, device: int) -> None:
+        await self._http.unlink(device)
+        driver = self._driver
+        with driver.working() as machine:
+            machine.forget_own_devices()
+            machine.dismiss(device, driver.clock())
+            machine.sign_again(driver.clock())
+
+    async def rename(self, device: int, label: str) -> None:
+        await self._http.relabel(device, label)

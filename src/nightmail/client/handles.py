@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from .errors import ClientError, MessageFailed
+from .errors import MessageFailed
 from .messages import Tick
 
 
@@ -73,14 +73,3 @@ class Receipt:
                 future.set_result(None)
             else:
                 future.set_exception(error)
-
-
-def settle(waiting: asyncio.Future[None] | None, error: ClientError | None = None) -> None:
-    """Let go of whoever waits."""
-    if waiting is None or waiting.done():
-        return
-    if error is None:
-        waiting.set_result(None)
-    else:
-        waiting.set_exception(error)
-        waiting.exception()  # if nobody waits any more, nobody has to look
