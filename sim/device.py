@@ -6,40 +6,26 @@ Never:   does anything for the machine that its driver in the client library wou
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from nightmail.client.errors import StoreFailed
-from nightmail.client.events import (
-    Event,
-    KeysRefused,
-    ListRefused,
-    MessageFailed,
-    Provisioned,
-    SecurityCodeChanged,
-    ServerBehind,
-    WaitingForNetwork,
-)
 from nightmail.client.household import Guest
 from nightmail.client.machine import BLIND, Machine
-from nightmail.client.messages import Message as Written
-from nightmail.client.messages import Tick
 from nightmail.client.route import Route
-from nightmail.client.store import Identity, Mark, Missed, Numbered, Outgoing, Trusted
+from nightmail.client.store import Identity, Mark
 from nightmail.e2ee.content import Content, encode_content
-from nightmail.e2ee.lists import check_list
 from nightmail.model.words import Kind, Lane
 from nightmail.wire.closing import FINAL, CloseCode
 
 from .forgery import Forger
-from .history import Message, Shown
 from .sealed import Code, Drawn, WatchedSealed
 from .store import WatchedSealer, WatchedStore
-from .store import Written as Durable
 from .tap import Tap
 from .wire import BROKEN, Wire
+from .witness import Witness
 
 if TYPE_CHECKING:
     from .people import Person
@@ -47,8 +33,6 @@ if TYPE_CHECKING:
 COMMIT_MS = 12
 RESTART_MS = 1_500
 SILENT = "the server is silent"
-BETTER = {Tick.DELIVERED: (Tick.DELIVERED, Tick.READ), Tick.READ: (Tick.READ,)}
-"""What may follow in the life of a message: nothing that was delivered becomes less."""
 
 
 class Device:
@@ -57,17 +41,8 @@ class Device:
         self.name = f"{person.handle}.{me.device & 0xFFF}"
         self.seen = self.history.of(me.device)
         self.limits = person.town.client_limits
-        self.ticks: dict[str, Tick] = {}
-        """Own message → how far it got, as is durable here."""
-        self.store = WatchedStore(self._on_written, person.store_fails, lambda: self.world.maybe(0.5))
-        self.keys: dict[int, bytes] = {}
-        """Account → the key that its list was last believed by, durably."""
-        self.believed: dict[int, tuple[bytes, int]] = {}
-        """Account → that key, and the list's version."""
-        self.rekeyed: Counter[int] = Counter()
-        """Account → how often that was another one."""
-        self._unannounced: set[int] = set()
-        """Accounts whose key has changed and whose person here was not told yet."""
+        self.witness = Witness(self)
+        self.store = WatchedStore(self.witness.written, person.store_fails, lambda: self.world.maybe(0.5))
         self._copy: dict[int, bytes] | None = None
         self.was_older = False
         """Its sessions were once those of an older copy: it may open what it opened before."""
@@ -92,8 +67,6 @@ class Device:
         """What happened while the app hung."""
         self._turning = False
         self._rings: int | None = None
-        self._writing: dict[str, tuple[int, int, int]] = {}
-        """Message → what its person had seen, when it was written and its timer, until it is durable."""
         self._count = 0
         self._life = 0
 
@@ -235,9 +208,8 @@ class Device:
             self.crash()
             return
         for event in events:
-            self._tell(event)
-        if self._unannounced:
-            raise self.history.broke("a new key is told", f"{self.name} took one of {self._unannounced} without a word")
+            self.witness.told(event)
+        self.witness.check_all_told()
         if machine.hangup is not None and self.wire is not None:
             self._hang_up(machine.hangup)
         self._arm()
@@ -276,8 +248,7 @@ class Device:
         self._life += 1
         self._turning = self._frozen = False
         self._missed.clear()
-        self._writing.clear()
-        self._unannounced.clear()
+        self.witness.crashed()
         wire, self.wire = self.wire, None
         if wire is not None:
             wire.leave(silently=self.world.maybe(0.5))
@@ -334,7 +305,7 @@ class Device:
         text = f"{self.name}/{self._life}/{self._count}"
         body = encode_content(Content(Kind.TEXT, text)) if self.person.town.sealed else text.encode()
         message = self.machine.compose(to, body, self.world.now, lane=lane, life_ms=life_ms)
-        self._writing[message.id] = seen, self.world.now, life_ms
+        self.witness.writes(message.id, seen, life_ms)
         self._turn_soon()
 
     def read(self, peer: int) -> None:
@@ -384,113 +355,3 @@ class Device:
         if self.person.town.sealed and not self.machine.sealed.is_reachable:
             return False
         return self.online and not self.store.waiting and not self.store.dirty and not self.store.marked(Mark.READING)
-
-    # --- what it has learned ------------------------------------------------------------------------
-
-    def _tell(self, event: Event) -> None:
-        match event:
-            case Written():
-                if event.id not in self.seen.shown:
-                    raise self.history.broke("durable before it is shown", f"{self.name} tells its app of {event.id}")
-                if event.id in self.seen.told:
-                    raise self.history.broke("nothing twice", f"{self.name} tells its app of {event.id} again")
-                self.seen.told.add(event.id)
-            case MessageFailed():
-                self.world.hit(event.reason if event.reason == "too_old" else f"message failed: {event.reason}")
-            case WaitingForNetwork():
-                self.world.hit("waiting for network")
-            case SecurityCodeChanged():
-                self.world.hit("key changed")
-                self._unannounced.discard(event.account)
-                if event.account not in self.history.began_anew:
-                    raise self.history.broke("no false alarm", f"{self.name} is told of a new key: {event}")
-            case Provisioned():
-                self.world.hit("linked by a code")
-            case ListRefused() | KeysRefused():
-                self._refused(event)
-            case ServerBehind():
-                raise self.history.broke("acks", f"{self.name} is told that the server is behind: {event}")
-            case _:
-                pass
-
-    def _refused(self, event: ListRefused | KeysRefused) -> None:
-        """An honest server's word is believed. One that was replaced may tell of an older list."""
-        if isinstance(event, ListRefused) and self.person.town.mode == "cluster":
-            self.world.hit("list refused")
-        elif not self.removed and not self.forger.has_lied:
-            raise self.history.broke("an honest server is believed", f"{self.name}: {event}")
-
-    def _on_written(self, row: Durable) -> None:
-        """Something is durable."""
-        if isinstance(row, Numbered):
-            self._numbered(row)
-        elif isinstance(row, Outgoing):
-            self._outgoing(row)
-        elif isinstance(row, Trusted):
-            self._trusted(row)
-        elif isinstance(row, Missed):
-            if row.healed:
-                self.world.hit("unreadable healed")
-        elif row.by != self.me.device:
-            self._shown(row)
-        else:
-            before = self.ticks.get(row.id)
-            if before is not None and row.state not in BETTER.get(before, (row.state,)):
-                raise self.history.broke("receipts never go backward", f"{row.id} was {before}, is {row.state}")
-            self.ticks[row.id] = row.state
-
-    def _outgoing(self, row: Outgoing) -> None:
-        message = self.history.messages.get(row.id)
-        if message is None:
-            seen, written_at, life_ms = self._writing.pop(row.id, (0, 0, 0))
-            of = row.original if row.reseal else None
-            body = self.store.message(row.original)
-            is_successor = of and body and row.only not in self.history.messages[of].addressed
-            message = Message(row.id, self.me.device, row.to, row.lane, row.n, of, seen, life_ms=life_ms)
-            message.body, message.written_at = body.body if body else b"", written_at
-            self.history.add(message)
-            message.is_control = bool(row.content)
-            if is_successor:
-                self.world.hit("re-sealed for a successor")
-            if of and not row.content:
-                self.world.hit("re-sealed")
-                message.life_ms = body.life_ms if body else 0
-            what = f"writes {row.id} to {row.to:x} as {row.lane.name} {row.n}"
-            self.world.tell(self.name, what + (f" of {of}" if of else ""))
-        message.given_up = message.given_up or row.void
-
-    def _trusted(self, row: Trusted) -> None:
-        """A list is believed from now on, or what its person said about it has changed."""
-        if row.signed not in self.history.signed:
-            raise self.history.broke("only signed lists", f"{self.name} believes a list that nobody signed")
-        found = check_list(row.signed, row.account)
-        key, version = found.key, (found.key, found.version)
-        if (before := self.believed.get(row.account, version))[0] == key and before[1] > found.version:
-            raise self.history.broke(
-                "a list never goes back", f"{self.name} believes {found.version} after {before[1]}"
-            )
-        self.believed[row.account] = version
-        if self.keys.setdefault(row.account, key) != key:
-            self.keys[row.account] = key
-            self.rekeyed[row.account] += 1
-            self._unannounced.add(row.account)
-
-    def _numbered(self, row: Numbered) -> None:
-        if row.by == self.me.device:
-            return
-        key = (row.by, row.to, row.lane, row.n)
-        self.seen.stored.add(key)
-        if row.mark is Mark.READING:
-            if key not in self.seen.reading and self.person.hides_reading(row.by >> 12):
-                self.seen.read_hidden.add(key)
-            self.seen.reading.add(key)
-        elif row.mark is Mark.NONE and key in self.seen.reading:
-            self.seen.read.add(key)
-
-    def _shown(self, row: Written) -> None:
-        message = self.history.messages.get(row.id)
-        if message is None or (message.body, message.by) != (row.body, row.by):
-            raise self.history.broke("no ghost", f"{self.name} shows {row.id}, which nobody wrote so")
-        if row.id not in self.seen.shown:
-            shown = Shown(row.id, row.by, row.at, message.lane, len(self.seen.shown))
-            self.seen.shown[row.id] = shown

@@ -153,7 +153,7 @@ class Tap:
         if (trusted := me.store.trusted(message.to)) is not None and trusted.held:
             raise self._broke("not before the person agrees", f"sealed {message.id} for {device:x}")
         sealed = sha256(envelope.ciphertext).digest()
-        key = me.rekeyed[message.to]
+        key = me.witness.rekeyed[message.to]
         before = message.sealed.setdefault(device, (key, sealed))
         if before[0] != key:
             self._world.hit("sealed anew for another key")
