@@ -8,7 +8,6 @@ Never:   lets a number go that the server has not answered for good, or lets an 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -45,9 +44,6 @@ class Answers:
     ) -> None:  # fmt: skip
         self._hub, self._lists, self._streams, self._sending = hub, lists, streams, sending
         self._spoken, self._ticks = spoken, ticks
-        self.when_sent: dict[str, Callable[[], None]] = {}
-        """Id → whom to tell when the server has it."""
-        sending.on_answer = self.take
 
     def take(self, stream: Stream, n: int, round_: int, said: Said) -> None:
         if (row := stream.rows.get(n)) is None:
@@ -94,8 +90,6 @@ class Answers:
         self._streams.drop(stream, row)
         stream.renumbered = 0
         self._spoken.accepted(row)
-        if then := self.when_sent.pop(row.id, None):
-            then()
         if said.tag:
             self._ticks.sent(row, said)
         elif row.void == "given_up":

@@ -11,8 +11,6 @@ Never:   sends what the store has not committed (the machine sees to that), or g
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from msgspec.structs import replace
 
 from nightmail.e2ee.content import CONTENT_BYTES_MAX
@@ -38,7 +36,7 @@ class Outbox:
         self.streams = Streams(hub, ticks)
         self.spoken = Spoken(hub)
         self._sending = Sending(hub, lists, sealer, self.streams)
-        self._answers = Answers(hub, lists, self.streams, self._sending, self.spoken, ticks)
+        self._sending.on_answer = Answers(hub, lists, self.streams, self._sending, self.spoken, ticks).take
 
     # --- writing --------------------------------------------------------------------------------
 
@@ -57,19 +55,15 @@ class Outbox:
         """The same message once more, for one device: an ordinary send under an id and number of its own."""
         self._number(message.peer, Lane.HIGH, new_id(self._hub), message.id, message.body, device)
 
-    def control(
-        self, to: int, content: bytes, only: int = 0, then: Callable[[], None] | None = None, lane: Lane = Lane.HIGH
-    ) -> None:
+    def control(self, to: int, content: bytes, only: int = 0, lane: Lane = Lane.HIGH) -> None:
         """A word from device to device, for all of an account or for one. Nobody sees it, no tick follows it.
 
-        `then` is called when the server has it; not if that is after a restart. Raises TooLarge: no note can hold it.
-        What only this server finds too large it refuses, and that is the end of it.
+        Raises TooLarge: no note can hold it. What only this server finds too large it refuses, and that is the end
+        of it.
         """
         if len(content) > CONTENT_BYTES_MAX:
             raise TooLarge(len(content), CONTENT_BYTES_MAX)
         ident = new_id(self._hub)
-        if then:
-            self._answers.when_sent[ident] = then
         # For one device alone it is, to the server, a re-seal of something that was never sent.
         original = new_id(self._hub) if only else ident
         self._number(to, lane, ident, original, content, only, is_control=True)
