@@ -63,7 +63,7 @@ MUST_HAPPEN = {
             "answered again", "failed: expired", "failed: device_removed", "gap served", "redelivered and dropped",
             "repeat at t1", "repeat at t2", "credit window closed", "goodbye draining", "rate limited",
             "client crashed between commit and ack", *LIES, "began anew", "no more PINs", "out-of-chain forward",
-            "old fold stopped", "What must have happened at least once in a campaign of 100 seeds or more.",
+            "old fold stopped",
             "append lost its first and kept the rest", "failed: mailbox_full",
         ),
         200: ("expiry met an ack",),
