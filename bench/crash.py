@@ -24,8 +24,8 @@ NEVER = 1 << 40
 
 def main(folder: str, messages: int, *, saves: bool) -> None:
     """Never returns."""
-    never = SaverLimits(checkpoint_rows=NEVER, checkpoint_notes=NEVER, checkpoint_ms=NEVER)
-    rig = Rig(Path(folder), None if saves else LoopLimits(saver=never))
+    never = SaverLimits(checkpoint_rows=NEVER, checkpoint_notes=NEVER, checkpoint_bytes=NEVER, checkpoint_ms=NEVER)
+    rig = Rig(Path(folder), None if saves else LoopLimits(unsaved_rows=NEVER, saver=never))
     rig.loop.recover()
     at = Stage("crash", rig, Settings())
     at.register(DEVICES)

@@ -334,3 +334,16 @@ def test_an_ack_of_a_device_that_never_was_is_refused(world: World, bob: Person)
     assert world.do(stranger, Acked(NORMAL, 1)) == UnknownDevice(stranger)
     other = device_id(bob.account, 7)
     assert world.do(other, Acked(NORMAL, 0)) == UnknownDevice(other)
+
+
+def test_an_ack_takes_back_what_was_counted_towards_a_checkpoint() -> None:
+    world = World(memory=Memory.KEEPS)
+    alice, bob = world.join("alice"), world.join("bob")
+    for n in (1, 2, 3):
+        world.send(alice[1], bob, n)
+    state = world.of(bob.account).state
+    before = state.filed_bytes
+    world.do(bob[1], Acked(NORMAL, 2))
+    assert 0 < state.filed_bytes < before
+    world.do(bob[1], Acked(NORMAL, 3))
+    assert state.filed_bytes == 0

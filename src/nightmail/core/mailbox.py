@@ -153,6 +153,7 @@ def step_acked(state: Shard, by: int, via: int, acked: Acked) -> None:
         return  # A repeated or late ack says nothing new.
     queue.acked = upto
     queue.waiting -= len(entries)
+    before = mailbox.bytes
     verdicts = _take(mailbox, entries, by, low, upto, frozenset(acked.unreadable))
     queue.waiting += len(entries)
     verdicts.tell(state, lane)
@@ -160,6 +161,8 @@ def step_acked(state: Shard, by: int, via: int, acked: Acked) -> None:
         drop_gaps(queue.gaps, upto)
     if state.stored.get(number, 0) >= low:
         state.cleared[number] = upto
+    else:
+        state.filed_bytes -= before - mailbox.bytes
     state.mailboxes.changed[by] = state.offset
     state.notes.append(Taken(state.shard.now, by, lane, low, upto, acked.unreadable))
 

@@ -149,8 +149,8 @@ class State:
         self.filed: dict[int, int] = {}
         """Queue → the first entry filed since the last checkpoint."""
         self.filed_bytes = 0
-        """Ciphertext of all that was filed since. What was acknowledged meanwhile counts as well: no more than this
-        is to be saved, and knowing better would cost every acknowledgement."""
+        """Ciphertext of what was filed since, at most. An ack takes back what it ends, if nothing of that was saved;
+        what ends otherwise counts until the next checkpoint."""
         self.loaded: list[tuple[int, int]] = []
         """(queue, seq) of entries that were read from the store, until whoever lets go of entries takes note."""
         self.stored: dict[int, int] = {}

@@ -96,9 +96,11 @@ class _EarlyEntries:
 
     def encode(self, state: State) -> None:
         """Those that were seen the last time and still wait, once enough has come since."""
-        if state.filed_bytes - self._bytes < self._step_bytes:
+        filed = state.filed_bytes
+        self._bytes = min(self._bytes, filed)
+        if filed - self._bytes < self._step_bytes:
             return
-        self._bytes = state.filed_bytes
+        self._bytes = filed
         for queue, low, high in self._seen:
             if entries := state.entries.get(queue):
                 for seq in range(low, high + 1):

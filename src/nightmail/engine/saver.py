@@ -26,7 +26,7 @@ class SaverLimits(Struct, frozen=True):
     checkpoint_notes: int = 120_000
     """Lines of the delivery log that do the same: bounds recovery."""
     checkpoint_bytes: int = 32 * 1024 * 1024
-    """Ciphertext filed that does the same, acknowledged meanwhile or not: bounds memory, and what one save writes."""
+    """Ciphertext filed and still waiting that does the same: bounds memory, and what one save writes."""
     checkpoint_ms: int = 10_000
     """The longest that a change stays unsaved when the disk keeps up. The limits above bound what is to be replayed."""
     retry_ms: tuple[int, ...] = (100, 200, 400, 800, 1_600)

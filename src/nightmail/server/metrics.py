@@ -110,7 +110,7 @@ class Metrics(Collector):
             age = max(0, clock() - figures.checkpoint_at) / 1000
             yield _gauge("checkpoint_age_seconds", "Since the newest checkpoint was taken.", age)
         yield _gauge("unsaved_rows", "Rows and lines that only the log has.", loop.unsaved)
-        yield _gauge("unsaved_bytes", "Ciphertext that only the log has, acknowledged or not.", loop.unsaved_bytes)
+        yield _gauge("unsaved_bytes", "Ciphertext of waiting entries that only the log has.", loop.unsaved_bytes)
         yield _gauge("unsaved_records", "Records behind the newest checkpoint.", state.offset - heart.rows.pointer)
         yield _gauge("dead_letters", "Records that could not be applied, over the life of the data.", state.shard.dead)
         yield _gauge("devices_low_prekeys", "Devices with few one-time keys left, or none.", state.shard.low)
