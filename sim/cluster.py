@@ -24,6 +24,7 @@ from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Said
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.ids import SERVER
+from nightmail.model.limits import FoldLimits
 from nightmail.model.records import AnyBody, FoldRaised, LimitsSet, Record, Sent, encode_record
 from nightmail.model.words import Lane
 from nightmail.wire.items import PATH
@@ -192,7 +193,7 @@ class Cluster:
         self._fronts: dict[int, tuple[Front, ClusterDesk]] = {}
         self.zombies: list[Owner] = []
         for partition in self.partitions:
-            partition.append(self.clock(0), [encode_record(Record(SERVER, 0, LimitsSet(limits.fold)))], lambda _: None)
+            self._set_limits(partition, limits.fold)
         self.owners: list[Owner] = []
         for shard in range(self.shards):
             self.owners.append(None)  # pyright: ignore[reportArgumentType]  # filled in the next line
@@ -210,6 +211,15 @@ class Cluster:
         return self.world.now + self._skews[node]
 
     # --- who owns what --------------------------------------------------------------------------
+
+    def _set_limits(self, partition: Partition, limits: FoldLimits) -> None:
+        """Until they are written: a world is judged by them."""
+
+        def written(first: int | None) -> None:
+            if first is None:
+                self._set_limits(partition, limits)
+
+        partition.append(self.clock(0), [encode_record(Record(SERVER, 0, LimitsSet(limits)))], written)
 
     def _take_over_now_and_then(self) -> None:
         if self._on:
