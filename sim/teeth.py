@@ -43,7 +43,7 @@ WORKERS = 2
 HEALING_MS = 120_000
 STUCK_SECONDS = 120
 """A world that takes this long stands still."""
-SEEDS = {"node": 60, "cluster": 150, "sealed": 150, "forged": 60, "owners": 2_000, "powercuts": 1_200, "claims": 30}
+SEEDS = {"node": 60, "cluster": 300, "sealed": 150, "forged": 60, "owners": 2_000, "powercuts": 1_200, "claims": 30}
 """The most that are tried."""
 CLAIMS = 3_000
 """In one case."""

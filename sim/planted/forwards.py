@@ -34,7 +34,7 @@ def _again(step: Step) -> Step:
 
 BUGS = (
     Bug("the pointer moves before forwards are durable",
-        lambda: method(Forwarder, "settled", lambda _forwarder, _upto: True), ("cluster",), LOOP),
+        lambda: method(Forwarder, "settled", lambda _forwarder, _upto: True), ("cluster",), LOOP, seconds=3),
     Bug("a forward is accepted with a jump", in_step(Forwarded, _with_a_jump), ("cluster",)),
     Bug("a repeated forward is taken again", in_step(Forwarded, _again), ("cluster",)),
     Bug("a forward that failed is not repeated",
