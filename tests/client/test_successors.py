@@ -15,6 +15,19 @@ from nightmail.model.words import Kind
 from nightmail.wire.frames import encode
 from nightmail.wire.items import Answered, Devices, FromServer, Receipts
 from tests.client.sealed_town import a_town, reset, said_by
+from tests.client.town import Town
+
+
+def without_accepted(_device: int, item: FromServer) -> FromServer | None:
+    """Answers that a message was taken get lost."""
+    return None if isinstance(item, Answered) and isinstance(item.said, Accepted) else item
+
+
+def wait_long(town: Town) -> None:
+    """Long enough for every repetition."""
+    for _ in range(4):
+        town.settle()
+        town.wait(10_000)
 
 
 def test_a_successor_gets_it_although_the_removal_is_heard_before_the_answer() -> None:
@@ -22,7 +35,7 @@ def test_a_successor_gets_it_although_the_removal_is_heard_before_the_answer() -
     alice.says(bob, "one")
     town.settle()
     bob.cut()
-    town.meddle = lambda device, item: None if isinstance(item, Answered) and isinstance(item.said, Accepted) else item
+    town.meddle = without_accepted
     message = alice.says(bob, "two")
     town.settle(alice)
     new = reset(town, bob)
@@ -32,9 +45,7 @@ def test_a_successor_gets_it_although_the_removal_is_heard_before_the_answer() -
     new.connect()
     alice.cut()
     alice.connect()
-    for _ in range(4):
-        town.settle()
-        town.wait(10_000)
+    wait_long(town)
     assert (new.heard(), alice.state(message), alice.told(MessageFailed)) == (["two"], "delivered", [])
 
 
@@ -43,7 +54,7 @@ def test_a_successor_gets_what_counted_as_failed_until_its_void_was_answered() -
     alice.says(bob, "one")
     town.settle()
     bob.cut()
-    town.meddle = lambda device, item: None if isinstance(item, Answered) and isinstance(item.said, Accepted) else item
+    town.meddle = without_accepted
     message = alice.says(bob, "two")
     town.settle(alice)
     assert alice.machine.give_up(message.id, town.now)
@@ -56,9 +67,7 @@ def test_a_successor_gets_what_counted_as_failed_until_its_void_was_answered() -
     town.meddle = lambda device, item: item
     alice.cut()
     alice.connect()
-    for _ in range(4):
-        town.settle()
-        town.wait(10_000)
+    wait_long(town)
     assert (new.heard(), alice.state(message)) == (["two"], "delivered")
 
 
@@ -81,9 +90,7 @@ def test_a_successor_gets_what_was_to_be_sealed_again_for_a_device_that_is_gone(
     new.connect()
     town.settle(new)
     alice.connect()
-    for _ in range(4):
-        town.settle()
-        town.wait(10_000)
+    wait_long(town)
     assert (new.heard(), alice.state(message), alice.told(MessageFailed)) == (["two"], "delivered", [])
 
 

@@ -14,8 +14,8 @@ from nightmail.model.answers import Said
 from nightmail.model.records import Unlinked
 from nightmail.model.refusals import Refusal
 
+from .again import Again
 from .hub import Hub
-from .retries import delay_ms
 
 ERRAND = "revoke "
 
@@ -23,8 +23,7 @@ ERRAND = "revoke "
 class Revoking:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._failures = 0
-        self._due: int | None = None
+        self._again = Again(hub, self._ask_all)
         self.on_revoked: Callable[[int], None] = lambda _: None
         """Called with a device that the server no longer has."""
 
@@ -38,19 +37,16 @@ class Revoking:
             self._hub.store.drop_errand(_name(device))
 
     def connected(self) -> None:
-        self._failures = 0
-        self._ask_all()
+        self._again.connected()
 
     def lost(self) -> None:
-        self._due = None
+        self._again.lost()
 
     def deadline(self) -> int | None:
-        return self._due
+        return self._again.due
 
     def tick(self) -> None:
-        if self._due is not None and self._hub.now >= self._due:
-            self._due = None
-            self._ask_all()
+        self._again.tick()
 
     def _ask_all(self) -> None:
         for name in self._hub.store.errands(ERRAND):
@@ -62,9 +58,7 @@ class Revoking:
 
     def _answered(self, device: int, said: Said) -> None:
         if isinstance(said, Refusal) and said.retry:
-            hub = self._hub
-            self._failures += 1
-            self._due = hub.now + delay_ms(self._failures, hub.limits, hub.chance)
+            self._again.later()
             return
         # Done; or refused for good: it is gone, or not this device's to revoke any more.
         self.spare(device)

@@ -7,11 +7,11 @@ Never:   seals a message for a device that it was sealed for before; or lets it 
 
 from __future__ import annotations
 
+from .again import Again
 from .hub import Hub
 from .lists import Lists
 from .messages import Message
 from .outbox import Outbox
-from .retries import delay_ms
 from .store import DeviceList
 from .ticks import Ticks
 
@@ -19,8 +19,7 @@ from .ticks import Ticks
 class Successors:
     def __init__(self, hub: Hub, lists: Lists, ticks: Ticks, outbox: Outbox) -> None:
         self._hub, self._lists, self._ticks, self._outbox = hub, lists, ticks, outbox
-        self._failures = 0
-        self._due: int | None = None
+        self._again = Again(hub, self._look_for_all)
         outbox.streams.on_removed = self.removed
 
     def removed(self, message: Message, device: int, at: int, reason: str) -> None:
@@ -36,19 +35,16 @@ class Successors:
             self._look(message.peer)
 
     def connected(self) -> None:
-        self._failures = 0
-        self._look_for_all()
+        self._again.connected()
 
     def lost(self) -> None:
-        self._due = None
+        self._again.lost()
 
     def deadline(self) -> int | None:
-        return self._due
+        return self._again.due
 
     def tick(self) -> None:
-        if self._due is not None and self._hub.now >= self._due:
-            self._due = None
-            self._look_for_all()
+        self._again.tick()
 
     def _look_for_all(self) -> None:
         for peer in {message.peer for message in self._orphans()}:
@@ -57,21 +53,16 @@ class Successors:
     def _look(self, peer: int) -> None:
         if self._hub.online:
             self._lists.forget(peer)
-            self._lists.want(peer, (self, peer), self._found, self._later)
-
-    def _later(self) -> None:
-        hub = self._hub
-        self._failures += 1
-        self._due = hub.now + delay_ms(self._failures, hub.limits, hub.chance)
+            self._lists.want(peer, (self, peer), self._found, self._again.later)
 
     def _found(self, listed: DeviceList) -> None:
         """The list is here: whom of it was the message never sealed for?"""
-        self._failures = 0
+        self._again.succeeded()
         for message in self._orphans():
             if message.peer != listed.account:
                 continue
             if not message.at and self._is_unanswered(message):
-                self._later()
+                self._again.later()
                 continue
             self._hub.store.drop_orphan(message.id)
             if not message.at or not self._ticks.is_lost(message):

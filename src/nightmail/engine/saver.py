@@ -81,7 +81,7 @@ class Saver:
         return state.count_changed() + self.lines(state) + saving
 
     def unsaved_bytes(self, state: State) -> int:
-        """Likewise, bytes of entries; those that were acknowledged since they were filed are among them."""
+        """Likewise, bytes of entries that wait."""
         return state.filed_bytes + self._saving_bytes
 
     def is_due(self, state: State, now: int) -> bool:
