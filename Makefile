@@ -15,7 +15,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run demo demo-picture chat-picture live test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-seal bench-store soak fuzz clean
+.PHONY: help setup run demo demo-picture chat-picture live docs test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-seal bench-store soak fuzz clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ chat-picture: $(READY) ## draw the chat for the README, from a real conversation
 
 live: $(READY) ## watch the simulated world at work, live
 	@$(PY) -m sim.live
+
+docs: $(READY) ## write the tables of docs/ that follow from the code
+	@$(PY) -m docs.tables
 
 test: $(READY) ## tests, then a short campaign of each kind
 	@echo "== tests"

@@ -20,7 +20,7 @@ from nightmail.model.ids import account_id, device_id
 from nightmail.model.records import Claimed, Listed, Published, Sent
 from nightmail.model.words import Kind
 from nightmail.wire.frames import decode_from_device, encode
-from nightmail.wire.items import VERSION, Answered, Ask, Devices, FromServer, Look, SpokenByDevices, Welcome
+from nightmail.wire.items import VERSION, Answered, Ask, Devices, FromServer, Look, SaidByDevices, Welcome
 
 NOW = 1_760_000_000_000
 ADA, BOB = account_id("ada"), account_id("bob")
@@ -70,7 +70,7 @@ class Sender:
     def _hear(self, item: FromServer) -> None:
         self._machine.receive(encode([item]), self._now)
 
-    def _say(self, body: SpokenByDevices) -> Said:
+    def _say(self, body: SaidByDevices) -> Said:
         match body:
             case Published():
                 return Stocked(len(body.one_time), len(body.one_time_kem))

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from nightmail.core import send
-from nightmail.core.state import State
+from nightmail.core.state import NEWEST_FOLD, State
 from nightmail.core.step import FOLDS
 from nightmail.engine.cluster.wide import WideRows
 from nightmail.engine.desk import LoopDesk
@@ -185,8 +185,8 @@ class Cluster:
                 rows_in_memory=chance.choice((5, 50, 500_000)),
             ),
         )
-        self.newest_fold = [1 if chance.random() < 0.5 else 2 for _ in range(NODES)]
-        self.newest_fold[0] = 2
+        self.newest_fold = [NEWEST_FOLD if chance.random() < 0.5 else NEWEST_FOLD + 1 for _ in range(NODES)]
+        self.newest_fold[0] = NEWEST_FOLD + 1
         self.lines = Lines()
         self._registry = MemoryRegistry(limits.gateway.silence_ms)
         self._pressed = chance.random() < 0.5 and "pressure" not in off
@@ -219,7 +219,8 @@ class Cluster:
             if first is None:
                 self._set_limits(partition, limits)
 
-        partition.append(self.clock(0), [encode_record(Record(SERVER, 0, LimitsSet(limits)))], written)
+        first = (FoldRaised(NEWEST_FOLD), LimitsSet(limits))
+        partition.append(self.clock(0), [encode_record(Record(SERVER, 0, body)) for body in first], written)
 
     def _take_over_now_and_then(self) -> None:
         if self._on:
@@ -229,7 +230,7 @@ class Cluster:
     def take_over(self, shard: int) -> None:
         """Somebody else becomes the owner. The one before may notice at once, or only in a while."""
         before = self.owners[shard]
-        able = [node for node in range(NODES) if self.newest_fold[node] == 2]
+        able = [node for node in range(NODES) if self.newest_fold[node] == NEWEST_FOLD + 1]
         node = self.world.chance.choice(able if not before.alive else range(NODES))
         self.world.hit("taken over")
         self.world.tell(f"shard {shard}", f"goes from node {before.node} to node {node}")
@@ -244,12 +245,14 @@ class Cluster:
             self.zombies.remove(zombie)
 
     def _raise_fold(self) -> None:
-        """From here on every shard folds as version 2 says; nodes that cannot must stop."""
+        """From here on every shard folds as the later version says; nodes that cannot must stop."""
         if not self._on:
             return
         self.world.hit("fold raised")
         for partition in self.partitions:
-            partition.append(self.clock(0), [encode_record(Record(SERVER, 0, FoldRaised(2)))], lambda _: None)
+            partition.append(
+                self.clock(0), [encode_record(Record(SERVER, 0, FoldRaised(NEWEST_FOLD + 1)))], lambda _: None
+            )
 
     # --- the doors ------------------------------------------------------------------------------
 
@@ -385,7 +388,7 @@ class Cluster:
                 live, shard = owner.loop.state, owner.shard
                 compare_with_replay(
                     live, self.checkpoints[shard].some(live.offset), self.partitions[shard].batches,
-                    partial(StrictState, shard, self.shards, 2, WATCH_EVERY), partial(self._in_store, live),
+                    partial(StrictState, shard, self.shards, NEWEST_FOLD + 1, WATCH_EVERY), partial(self._in_store, live),
                 )  # fmt: skip
         self._count()
 
@@ -417,14 +420,14 @@ BAD_WEATHER = StoreFaults(refuses=0.02, times_out=0.03, repeats=0.03, slow_ms=8,
 @contextmanager
 def a_later_fold() -> Generator[None]:
     """A fold version that this program does not have yet, until the end of the block."""
-    FOLDS[2] = {**FOLDS[1], Sent: (send.needs_sent, step_sent_as_2)}
+    FOLDS[NEWEST_FOLD + 1] = {**FOLDS[NEWEST_FOLD], Sent: (send.needs_sent, step_sent_later)}
     try:
         yield
     finally:
-        del FOLDS[2]
+        del FOLDS[NEWEST_FOLD + 1]
 
 
-def step_sent_as_2(state: State, by: int, via: int, sent: Sent) -> None:
+def step_sent_later(state: State, by: int, via: int, sent: Sent) -> None:
     """What a later version might do: stamps that leave a little room. Owners on the old fold would differ."""
     before = state.streams[by, sent.to]
     at = before.at if before else 0

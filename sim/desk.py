@@ -13,7 +13,7 @@ from nightmail.engine.desk import LoopDesk
 from nightmail.engine.ports import REF_BITS, Offered
 from nightmail.model.answers import Said
 from nightmail.model.ids import account_of, shard_of
-from nightmail.model.records import Record, encode_record, home_of
+from nightmail.model.records import Record, encode_record
 from nightmail.model.refusals import Unavailable
 from nightmail.model.rows import Account, Change
 from nightmail.model.traces import Trace
@@ -92,7 +92,7 @@ class ClusterDesk:
         for record in records:
             if record.via:
                 cluster.lines.expect(record.via)
-            homes.setdefault(shard_of(home_of(record.by, record.body), cluster.shards), []).append(record)
+            homes.setdefault(shard_of(record.body.home(record.by), cluster.shards), []).append(record)
         for shard, mine in homes.items():
             self._append(shard, mine)
 

@@ -50,7 +50,7 @@ from nightmail.wire.items import (
     Look,
     Ping,
     Receipts,
-    SpokenByDevices,
+    SaidByDevices,
     Welcome,
 )
 
@@ -86,7 +86,7 @@ class Liar:
         self._live = False
         self._expected: set[int] = set()
         """How this connection may end."""
-        self._asked: dict[int, tuple[SpokenByDevices, Expected]] = {}
+        self._asked: dict[int, tuple[SaidByDevices, Expected]] = {}
         self._ref = 0
         self._last: dict[int, int] = {}
         """Victim → the last number that was taken."""
@@ -262,7 +262,7 @@ class Liar:
         ]
         chance.choice(lies)()
 
-    def _claim(self, body: SpokenByDevices, *expected: type[Said]) -> None:
+    def _claim(self, body: SaidByDevices, *expected: type[Said]) -> None:
         self._ref += 1
         self._asked[self._ref] = body, expected
         self._say(Ask(self._ref, body))

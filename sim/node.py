@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import apsw
 
-from nightmail.core.state import State
+from nightmail.core.state import NEWEST_FOLD, State
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.filelog import FileLog
 from nightmail.engine.loop import Loop, LoopLimits, Watcher
@@ -24,9 +24,8 @@ from nightmail.engine.ports import Damaged, EngineError, EntryRange, Failed, Fou
 from nightmail.engine.saver import SaverLimits
 from nightmail.engine.sqlite import SqliteRows, SqliteSettings
 from nightmail.model.answers import Said
-from nightmail.model.ids import SERVER
 from nightmail.model.limits import DAY_MS
-from nightmail.model.records import AnyBody, LimitsSet, Record
+from nightmail.model.records import AnyBody
 from nightmail.model.rows import queue_id
 from nightmail.model.words import Lane
 
@@ -190,8 +189,7 @@ class Node(Watcher):
 
     def _set_limits(self, life: int) -> None:
         """Until it is so: the disk may lose the record, and nobody else would say it again."""
-        if life == self._life and self.loop and self.loop.state.shard.limits != self._limits.fold:
-            self.loop.submit(Record(SERVER, 0, LimitsSet(self._limits.fold)))
+        if life == self._life and self.loop and not self.loop.adopt(NEWEST_FOLD, self._limits.fold):
             self.world.later(LIMITS_MS, lambda: self.guard(lambda: self._set_limits(life)))
 
     def _tick(self, life: int) -> None:

@@ -16,15 +16,16 @@ from enum import Enum
 from functools import wraps
 from typing import Any, TypeVar
 
-from nightmail.core.due import HOUR, second_of_slot
+from nightmail.core.due import hour_of, moment_of_slot
 from nightmail.core.gaps import gap_at
 from nightmail.core.ring import SLOT_BYTES
-from nightmail.core.state import FOLD, State, Table, encode_row
-from nightmail.core.step import FOLDS, LOOKS_FIRST, Fold, Needs, Step
+from nightmail.core.rules import Fold, Needs, Step
+from nightmail.core.state import NEWEST_FOLD, State, Table, encode_row
+from nightmail.core.step import FOLDS, OPTIMISTIC
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.forms import kem_id, key_id
-from nightmail.model.ids import account_of, shard_of
-from nightmail.model.records import AnyBody, Copied, Expired, Receipted, Sent, Unlinked, Watched
+from nightmail.model.ids import SERVER, account_of, shard_of
+from nightmail.model.records import AnyBody, Author, Copied, Sent
 from nightmail.model.refusals import MailboxFull
 from nightmail.model.rows import Changes, Due, DueHour, Kept, Keys, Mailbox, Need, Queue, Stream, queue_id
 from nightmail.model.words import Lane
@@ -158,7 +159,7 @@ class StrictState(State):
     it takes longer than the step itself.
     """
 
-    def __init__(self, index: int = 0, shards: int = 1, newest_fold: int = FOLD, every: int = 1) -> None:
+    def __init__(self, index: int = 0, shards: int = 1, newest_fold: int = NEWEST_FOLD, every: int = 1) -> None:
         super().__init__(index, shards, newest_fold)
         self.every = every
         self.watch = Watch()
@@ -243,7 +244,7 @@ def _strict_step(needs: Needs, step: Step) -> Step:
         watch = state.watch
         tried = watch.asked is not body
         if tried:
-            if type(body) not in LOOKS_FIRST:
+            if type(body) not in OPTIMISTIC:
                 raise Unnamed(f"{type(body).__name__} was taken before its needs were met")
             asked(state, by, body)
         watch.asked = None
@@ -296,12 +297,13 @@ def check_rows(state: StrictState, written: set[tuple[Kept, Any]]) -> None:
             case Stream() as stream:
                 _check_stream(stream)
             case DueHour() as hour:
-                in_order = sorted(set(hour.seconds), key=lambda slot: (second_of_slot(slot), slot))
-                _expect(bool(hour.seconds) and hour.seconds == in_order, "an hour's slots", hour)
-                _expect(state.shard.due.get(key) == second_of_slot(hour.seconds[0]), "an hour's first second", hour)
+                slots, shard = hour.slots, state.shard
+                in_order = sorted(set(slots), key=lambda slot: (moment_of_slot(shard, slot), slot))
+                _expect(bool(slots) and slots == in_order, "an hour's slots", hour)
+                _expect(shard.due.get(key) == moment_of_slot(shard, slots[0]), "an hour's first moment", hour)
             case Due() as slot:
-                hour = state.watched[Kept.DUE_HOUR].unwatched(second_of_slot(key) // HOUR)
-                _expect(bool(slot.items) and hour is not None and key in hour.seconds, "a slot that is listed", slot)
+                hour = state.watched[Kept.DUE_HOUR].unwatched(hour_of(state.shard, moment_of_slot(state.shard, key)))
+                _expect(bool(slot.items) and hour is not None and key in hour.slots, "a slot that is listed", slot)
             case _:
                 pass
     _expect(state.shard.next_due == min(state.shard.due.values(), default=0), "next_due", state.shard)
@@ -329,6 +331,8 @@ def _check_bytes(state: State, device: int, mailbox: Mailbox) -> None:
     size = sum(len(entry.ciphertext) for entry in entries)
     all_here = len(entries) == mailbox.waiting
     _expect(mailbox.bytes == size if all_here else mailbox.bytes >= size, "bytes that wait", (mailbox, size))
+    if all_here:  # Those that were filed before fold 2 are not counted.
+        _expect(mailbox.waking <= sum(entry.wakes for entry in entries), "entries that may wake", mailbox)
 
 
 def _check_changes(changes: Changes) -> None:
@@ -373,13 +377,10 @@ def check_consequences(state: StrictState, effects: int, forwards: int, derived:
     told = [forward for forward in state.forwards[forwards:] if forward.k > state.shard.told[forward.shard]]
     _expect(not told, "a forward's number", told)
     for body in list(state.derived)[derived:]:
-        match body:
-            case Copied() | Receipted():
-                _expect(state.owns_device(body.by), "a consequence's shard", body)
-            case Expired() | Watched() | Unlinked():
-                _expect(state.owns_device(body.device), "a consequence's shard", body)
-            case _:
-                raise Crooked(f"{type(body).__name__} may not follow from another record")
+        if not body.said_by & Author.FOLD:
+            raise Crooked(f"{type(body).__name__} may not follow from another record")
+        home = body.home(SERVER)
+        _expect(home == SERVER or shard_of(home, state.shards) == state.index, "a consequence's shard", body)
 
 
 def check_refusal(state: StrictState, body: AnyBody, effects: Sequence[Effect]) -> None:

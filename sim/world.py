@@ -34,7 +34,7 @@ HITS = {
     "write timed out yet applied": ("store", "times out, yet applies the write"),
     "write repeated": ("store", "applies a write once more"),
     "fell behind the log": ("an owner", "fell behind the log and starts again"),
-    "fold raised": ("every shard", "is told to fold as version 2"),
+    "fold raised": ("every shard", "is told to fold as a later version"),
     "old fold stopped": ("an owner", "knows only the old fold and stops"),
     "zombie saved": ("a zombie", "saves a checkpoint"),
     "zombie forwarded": ("a zombie", "forwards"),

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
+from docs import tables
 from nightmail.engine.loop import LoopLimits
 from nightmail.engine.saver import SaverLimits
 from nightmail.engine.sqlite import SqliteSettings
-from nightmail.model import answers, limits, records, refusals, words
+from nightmail.model import limits, refusals
 
 ROOT = Path(__file__).parent.parent
 LINES_MAX = 500
@@ -97,23 +98,14 @@ def table(title: str) -> list[tuple[str, ...]]:
     return [tuple(cell.strip().replace("`", "") for cell in line.strip("|").split("|")) for line in lines[2:]]
 
 
-def tag_of(kind: type) -> int:
-    tag = kind.__struct_config__.tag
-    assert isinstance(tag, int)
-    return tag
+def test_the_tables_that_follow_from_the_code_are_what_make_docs_writes() -> None:
+    for name, written in tables.TABLES.items():
+        page = (ROOT / "docs" / name).read_text()
+        assert page == tables.rewritten(page, written), f"docs/{name}: run make docs"
 
 
-def field_names(kind: type) -> str:
-    return ", ".join(kind.__struct_fields__)
-
-
-def test_every_refusal_can_be_looked_up() -> None:
-    kinds = refusals.Refusal.__subclasses__()
-    assert set(kinds) == set(get_args(refusals.AnyRefusal))
-    assert [row[:4] for row in table("Refusals")] == [
-        (f"0x{tag_of(kind):02x}", kind.__name__, "yes" if kind.retry else "no", field_names(kind))
-        for kind in sorted(kinds, key=tag_of)
-    ]
+def test_every_refusal_is_among_those_that_can_be_said() -> None:
+    assert set(refusals.Refusal.__subclasses__()) == set(get_args(refusals.AnyRefusal))
 
 
 def test_every_limit_can_be_looked_up() -> None:
@@ -136,26 +128,6 @@ def test_every_limit_of_the_engine_can_be_looked_up() -> None:
         for field, default in defaults.items()
     }
     assert {row[0]: row[2] for row in table("Limits of the engine")} == shown
-
-
-def test_every_record_can_be_looked_up() -> None:
-    assert [row[:3] for row in table("Records")] == [
-        (str(tag_of(kind)), kind.__name__, field_names(kind)) for kind in sorted(get_args(records.AnyBody), key=tag_of)
-    ]
-
-
-def test_every_answer_can_be_looked_up() -> None:
-    assert [row[:3] for row in table("Answers")] == [
-        (str(tag_of(kind)), kind.__name__, field_names(kind)) for kind in sorted(get_args(answers.Answer), key=tag_of)
-    ]
-
-
-def test_every_word_can_be_looked_up() -> None:
-    assert [row[:3] for row in table("Words")] == [
-        (kind.__name__, str(int(word)), word.name)
-        for kind in (words.Lane, words.Kind, words.State, words.Reason, words.Platform)
-        for word in kind
-    ]
 
 
 def test_every_test_that_the_guarantees_cite_exists() -> None:

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from nightmail.core import devices, lock
+from nightmail.core.rules import Step
 from nightmail.core.state import State
-from nightmail.core.step import Step
 from nightmail.model.ids import account_of, index_of
 from nightmail.model.records import Copied, FoldRaised, Receipted, Registered, Unlinked
 

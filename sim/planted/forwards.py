@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+from nightmail.core.rules import Step
 from nightmail.core.state import State
-from nightmail.core.step import Step
 from nightmail.engine.forwarder import Forwarder
 from nightmail.model.records import Forwarded
 

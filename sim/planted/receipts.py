@@ -6,8 +6,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from nightmail.core import receipts
+from nightmail.core.rules import Step
 from nightmail.core.state import State
-from nightmail.core.step import Step
 from nightmail.model.records import ChangesAcked, Read, Receipted
 from nightmail.model.rows import Kept
 from nightmail.model.words import State as Became

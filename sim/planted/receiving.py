@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from nightmail.core import endings, mailbox
 from nightmail.core.gaps import drop_gaps
+from nightmail.core.rules import Step
 from nightmail.core.state import State
-from nightmail.core.step import Step
 from nightmail.model.records import Acked, Copied, Expired, Receipted, Watched
 from nightmail.model.rows import Entry, Gap, Kept, queue_id
 from nightmail.model.words import Lane, Reason
@@ -104,9 +104,10 @@ BUGS = (
     Bug("a delivered receipt for one's own copies", in_step(Acked, _copies_count), ("node", "cluster")),
     Bug("an ack forgets its receipts", untold(Acked, _is_receipt), ("node",)),
     Bug("bytes are not given back by an ack",
-        edit(mailbox._take, "mailbox.let_go(len(entry.ciphertext))", "pass"), ("node", "cluster")),
+        edit(mailbox._take, "mailbox.let_go(len(entry.ciphertext), entry.kind is not CONTROL)", "pass"),
+        ("node", "cluster")),
     Bug("bytes are not given back by an expiry",
-        edit(endings._drop, "mailbox.let_go(len(entry.ciphertext))", "pass"), ("node", "cluster")),
+        edit(endings._drop, "mailbox.let_go(len(entry.ciphertext), entry.wakes)", "pass"), ("node", "cluster")),
     Bug("expiry forgets the receipt", untold(Expired, _is_receipt), ("node", "cluster")),
     Bug("expiry drops a younger entry", in_step(Expired, _whatever_its_age), ("node", "cluster")),
     Bug("needs of Acked miss the entries", in_needs(Acked, without_entries), ("node", "cluster")),

@@ -11,8 +11,8 @@ from typing import cast
 from msgspec.structs import replace
 
 from nightmail.core import mailbox, ring, send
+from nightmail.core.rules import Step
 from nightmail.core.state import State
-from nightmail.core.step import Step
 from nightmail.model.answers import Said
 from nightmail.model.effects import Answer
 from nightmail.model.records import Copied, Receipted, Sent, Voided

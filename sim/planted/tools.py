@@ -13,8 +13,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from nightmail.core.state import State
-from nightmail.core.step import FOLDS, Needs, Step
+from nightmail.core.rules import Needs, Step
+from nightmail.core.state import NEWEST_FOLD, State
+from nightmail.core.step import FOLDS
 from nightmail.model.records import AnyBody, Copied, Receipted
 from nightmail.model.rows import EntryRange, Kept, Need
 
@@ -143,7 +144,7 @@ def in_step(body: type[AnyBody], spoil: Callable[[Step], Step]) -> Plant:
     """Exchange what a record does for something made of it."""
 
     def plant() -> AbstractContextManager[None]:
-        step = FOLDS[1][body][1]
+        step = FOLDS[NEWEST_FOLD][body][1]
         return swap(step, spoil(step))
 
     return plant
@@ -153,7 +154,7 @@ def in_needs(body: type[AnyBody], wanted: Callable[[Need], bool]) -> Plant:
     """Some of the rows that a record needs are not asked for."""
 
     def plant() -> AbstractContextManager[None]:
-        needs: Needs = FOLDS[1][body][0]
+        needs: Needs = FOLDS[NEWEST_FOLD][body][0]
 
         def forgetful(state: State, by: int, record: Any) -> Sequence[Need]:
             return [need for need in needs(state, by, record) if wanted(need)]

@@ -31,7 +31,7 @@ from nightmail.wire.items import (
     Look,
     Ping,
     Pong,
-    SpokenByDevices,
+    SaidByDevices,
     Welcome,
 )
 from sim.opaque import Opaque
@@ -70,7 +70,7 @@ class Script:
 
     # --- the connection -------------------------------------------------------------------------
 
-    def connect(self, *, window: int = 256, frame_bytes: int = 1 << 20) -> list[SpokenByDevices]:
+    def connect(self, *, window: int = 256, frame_bytes: int = 1 << 20) -> list[SaidByDevices]:
         """Say Welcome; what the device says then."""
         self._greeting = True
         self.machine.connected(self.now)
@@ -120,17 +120,17 @@ class Script:
         said, self._said = [*self._said, *self.take()], []
         return [item for item in said if isinstance(item, Ask)]
 
-    def bodies(self) -> list[SpokenByDevices]:
+    def bodies(self) -> list[SaidByDevices]:
         self.asked = self.asks()
         return [ask.body for ask in self.asked]
 
-    def answer(self, *said: Said) -> list[SpokenByDevices]:
+    def answer(self, *said: Said) -> list[SaidByDevices]:
         """Answer what was asked last, in order; what the device says to that."""
         for ask, answer in zip(self.asked, said, strict=False):
             self.say(Answered(ask.ref, answer))
         return self.bodies()
 
-    def accept(self) -> list[SpokenByDevices]:
+    def accept(self) -> list[SaidByDevices]:
         """Accept everything that was asked last."""
         return self.answer(*[accepted(ask.body) for ask in self.asked])
 
@@ -155,14 +155,14 @@ def connected(*, window: int = 256) -> Script:
     return script
 
 
-def accepted(body: SpokenByDevices) -> Accepted:
+def accepted(body: SaidByDevices) -> Accepted:
     assert isinstance(body, Sent | Voided), body
     if isinstance(body, Voided):
         return Accepted(body.id, b"", START + 1_000 + body.n, 0)
     return Accepted(body.id, body.tag, START + 1_000 + body.n, body.list_version)
 
 
-def numbers(bodies: Sequence[SpokenByDevices]) -> list[int]:
+def numbers(bodies: Sequence[SaidByDevices]) -> list[int]:
     return [body.n for body in bodies if isinstance(body, Sent | Voided)]
 
 

@@ -1,8 +1,18 @@
 from __future__ import annotations
 
+import msgspec
+
 from nightmail.model.answers import Accepted
+from nightmail.model.effects import Answer
+from nightmail.model.ids import account_id
+from nightmail.model.limits import DAY_MS
+from nightmail.model.records import Acked, FoldRaised, Record, encode_record
+from nightmail.model.refusals import DeadLettered, IdReused, OutOfOrder
 from nightmail.model.rows import DeadLetter, Kept
-from tests.core.world import START, World
+from nightmail.model.words import Lane, Reason, State
+from tests.core.world import START, Memory, Node, Person, World
+
+NORMAL = Lane.NORMAL
 
 
 def test_a_record_that_cannot_be_applied_is_kept_with_its_error(world: World) -> None:
@@ -38,3 +48,98 @@ def test_each_record_has_a_letter_of_its_own(world: World) -> None:
     for poison in (b"one", b"two"):
         node.bury(START, poison, "ValueError in Sent")
     assert [node.row(Kept.DEAD_LETTER, node.offset - back).record for back in (1, 0)] == [b"one", b"two"]
+
+
+# --- a message that is buried -----------------------------------------------------------------
+
+
+def buried(world: World, alice: Person, bob: Person, n: int = 1, text: str = "hello") -> object:
+    """The fold stumbles over a message from Alice to Bob. What she is answered."""
+    record = Record(alice[1], 99, world.sent(alice[1], bob, n, text=text))
+    (answer,) = world.of(bob.account).bury(world.now, encode_record(record), "Mistake in Sent", record)
+    assert isinstance(answer, Answer)
+    assert answer.via == 99
+    return answer.said
+
+
+def test_a_buried_message_takes_its_number_and_is_answered_sent(world: World) -> None:
+    alice, bob = world.join("alice"), world.join("bob")
+    sent = world.sent(alice[1], bob)
+    assert buried(world, alice, bob) == Accepted(sent.id, sent.tag, world.now, sent.list_version)
+    assert world.texts(bob[1]) == []
+    assert isinstance(world.send(alice[1], bob, 2, text="behind"), Accepted)
+    assert world.texts(bob[1]) == ["behind"]
+
+
+def test_its_retry_gets_the_same_answer_and_is_not_filed(world: World) -> None:
+    alice, bob = world.join("alice"), world.join("bob")
+    first = buried(world, alice, bob)
+    assert world.send(alice[1], bob) == first
+    assert world.texts(bob[1]) == []
+    assert isinstance(world.send(alice[1], bob, text="something else"), IdReused)
+
+
+def test_one_that_is_not_next_takes_no_number(world: World) -> None:
+    alice, bob = world.join("alice"), world.join("bob")
+    assert buried(world, alice, bob, 2) == OutOfOrder(1)
+    first = world.send(alice[1], bob)
+    assert buried(world, alice, bob) == first
+
+
+def test_one_to_nobody_is_answered_as_dead(world: World) -> None:
+    alice, nobody = world.join("alice"), account_id("nobody")
+    record = Record(alice[1], 5, msgspec.structs.replace(world.sent(alice[1], alice), to=nobody))
+    said = world.of(nobody).bury(world.now, encode_record(record), "Mistake in Sent", record)
+    assert said == [Answer(5, DeadLettered())]
+
+
+def test_it_is_sent_for_thirty_days_and_then_it_has_failed(world: World) -> None:
+    alice, bob = world.join("alice", 2), world.join("bob", 2)
+    buried(world, alice, bob)
+    node = world.of(bob.account)
+    letter = node.offset
+    world.wait(30 * DAY_MS - 50)
+    assert world.receipts(alice[1]) == []
+    assert node.row(Kept.DEAD_LETTER, letter) is not None
+    world.wait(100)
+    for device in (alice[1], alice[2]):
+        failed = {change.key[3]: (change.state, change.reason, change.numbers) for change in world.receipts(device)}
+        assert failed == {each: (State.FAILED, Reason.EXPIRED, [1, 1]) for each in (bob[1], bob[2])}
+    assert node.row(Kept.DEAD_LETTER, letter) is None
+    assert node.state.shard.dead == 0
+
+
+def test_without_a_limit_it_stays_sent_for_ever(world: World) -> None:
+    alice, bob = world.join("alice"), world.join("bob")
+    world.limit(dead_letters_ms=0)
+    buried(world, alice, bob)
+    assert world.of(bob.account).state.shard.next_due == 0
+    world.wait(365 * DAY_MS)
+    assert world.receipts(alice[1]) == []
+
+
+def test_a_letter_that_somebody_settled_is_not_failed_by_time() -> None:
+    world = World()
+    alice, bob = world.join("alice"), world.join("bob")
+    buried(world, alice, bob)
+    node = world.of(bob.account)
+    node.state.dead_letters.put(node.offset, None, node.offset)
+    world.wait(31 * DAY_MS)
+    assert world.receipts(alice[1]) == []
+
+
+def test_anything_else_that_is_buried_is_answered_as_dead(world: World) -> None:
+    bob = world.join("bob")
+    record = Record(bob[1], 5, Acked(NORMAL, 1))
+    said = world.of(bob.account).bury(world.now, encode_record(record), "Mistake in Acked", record)
+    assert said == [Answer(5, DeadLettered())]
+
+
+def test_in_fold_1_a_buried_message_takes_no_number() -> None:
+    node = Node(0, 1, Memory.KEEPS)
+    node.fold(START, encode_record(Record(0, 0, FoldRaised(1))))
+    world = World()
+    alice, bob = world.join("alice"), world.join("bob")
+    record = Record(alice[1], 5, world.sent(alice[1], bob))
+    assert node.bury(START, encode_record(record), "Mistake in Sent", record) == [Answer(5, DeadLettered())]
+    assert len(node.state.streams) == 0

@@ -6,16 +6,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightmail.core.due import NEXT_SLOT, is_due, look, needs_schedule, needs_ticked, schedule, second_of, step_ticked
-from nightmail.core.state import State, encode_row
+from nightmail.core.due import (
+    NEXT_SLOT,
+    PART_BITS,
+    is_due,
+    look,
+    moment_of,
+    needs_schedule,
+    needs_ticked,
+    schedule,
+    step_ticked,
+)
+from nightmail.core.shard import step_fold_raised
+from nightmail.core.state import NEWEST_FOLD, State, encode_row
 from nightmail.engine.folding import ROUNDS_MAX
 from nightmail.model.limits import FoldLimits
-from nightmail.model.records import Expired, Ticked
-from nightmail.model.rows import Due, DueHour, DueItem, Kept, Need, RowKey, Shard
+from nightmail.model.records import Expired, FoldRaised, LetterExpired, Ticked
+from nightmail.model.rows import Due, DueFor, DueHour, DueItem, Kept, Need, RowKey, Shard
 from nightmail.model.words import Lane
 
 NORMAL, HIGH = Lane
 HOUR = 3600
+
+
+def fine() -> State:
+    """A shard of the newest fold: moments of 50 ms. The others here are of fold 1, with seconds, unless they say so."""
+    state = State()
+    step_fold_raised(state, 0, 0, FoldRaised(NEWEST_FOLD))
+    return state
 
 
 def put(state: State, second: int, item: DueItem) -> None:
@@ -43,8 +61,13 @@ def tick(state: State, now: int) -> list[Expired]:
 
 
 @pytest.mark.parametrize(("at_ms", "second"), [(0, 0), (1, 1), (999, 1), (1_000, 1), (1_001, 2)])
-def test_a_second_is_due_only_when_all_of_the_time_has_passed(at_ms: int, second: int) -> None:
-    assert second_of(at_ms) == second
+def test_in_fold_1_a_second_is_due_only_when_all_of_the_time_has_passed(at_ms: int, second: int) -> None:
+    assert moment_of(State(), at_ms) == second
+
+
+@pytest.mark.parametrize(("at_ms", "moment"), [(0, 0), (1, 1), (50, 1), (51, 2), (1_000, 20), (1_001, 21)])
+def test_a_moment_is_due_only_when_all_of_the_time_has_passed(at_ms: int, moment: int) -> None:
+    assert moment_of(fine(), at_ms) == moment
 
 
 def test_what_is_due_is_kept_by_second_hour_and_shard() -> None:
@@ -165,6 +188,53 @@ def test_what_several_items_will_open_is_asked_for_before_the_first_is_filed() -
     for device in range(1, 5):
         schedule(state, 100, DueItem(device, NORMAL, 0))
     assert state.due_hours[0] == DueHour([100, 100 + NEXT_SLOT, 100 + 2 * NEXT_SLOT])
+
+
+def test_moments_of_one_second_have_slots_of_their_own_in_order() -> None:
+    state = fine()
+    for moment in (2_001, 2_000, 2_019, 2_000):
+        put(state, moment, DueItem(moment, NORMAL, 0))
+    assert state.due_hours[0] == DueHour([100, 1 << PART_BITS | 100, 19 << PART_BITS | 100])
+    assert (state.shard.due, state.shard.next_due) == ({0: 2_000}, 2_000)
+    assert not is_due(state, 99_999)
+    assert [each.device for each in tick(state, 100_000)] == [2_000, 2_000]
+    assert tick(state, 100_049) == []
+    assert [each.device for each in tick(state, 100_050)] == [2_001]
+    assert [each.device for each in tick(state, 100_950)] == [2_019]
+
+
+def test_what_fold_1_had_planned_fires_at_its_time_after_the_fold_is_raised() -> None:
+    state = State()
+    state.shard.limits = FoldLimits(slot_items=1)
+    for second in (100, 100, 2 * HOUR):
+        put(state, second, DueItem(second, NORMAL, 0))
+    step_fold_raised(state, 0, 0, FoldRaised(NEWEST_FOLD))
+    assert (state.shard.due, state.shard.next_due) == ({0: 2_000, 2: 2 * HOUR * 20}, 2_000)
+    put(state, 1_999, DueItem(1, NORMAL, 0))
+    put(state, 2_000, DueItem(2, NORMAL, 0))
+    put(state, 2_001, DueItem(3, NORMAL, 0))
+    first, third = 19 << PART_BITS | 99, 1 << PART_BITS | 100
+    assert state.due_hours[0] == DueHour([first, 100, 100 + NEXT_SLOT, 100 + 2 * NEXT_SLOT, third])
+    assert [[each.device for each in tick(state, 99_950)] for _ in range(2)] == [[1], []]
+    assert [[each.device for each in tick(state, 100_050)] for _ in range(5)] == [[100], [100], [2], [3], []]
+    assert [each.device for each in tick(state, 2 * HOUR * 1_000)] == [2 * HOUR]
+    assert state.shard.next_due == 0
+
+
+def test_the_fold_is_raised_once_however_often_it_is_said() -> None:
+    state = fine()
+    put(state, 2_000, DueItem(8, NORMAL, 0))
+    step_fold_raised(state, 0, 0, FoldRaised(NEWEST_FOLD))
+    assert (state.shard.due, state.shard.next_due) == ({0: 2_000}, 2_000)
+
+
+def test_an_item_is_looked_at_by_the_record_that_it_is_for() -> None:
+    state = fine()
+    put(state, 2_000, DueItem(8, HIGH, 3))
+    put(state, 2_000, DueItem(0, NORMAL, 77, DueFor.DEAD_LETTER))
+    state.shard.now = 100_000
+    step_ticked(state, 0, 0, Ticked())
+    assert list(state.derived) == [Expired(8, HIGH, 3), LetterExpired(77)]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 3 * HOUR) | st.integers(1, 3))), st.integers(1, 3))

@@ -3,7 +3,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nightmail.core.mailbox import needs_offer
+from nightmail.core.mailbox import file, needs_offer, step_acked
+from nightmail.core.state import State as Shard
 from nightmail.model.answers import Accepted, Done
 from nightmail.model.effects import Changed, Grew
 from nightmail.model.ids import account_id, device_id
@@ -11,7 +12,7 @@ from nightmail.model.notes import Taken
 from nightmail.model.records import Acked, Record, Unlinked
 from nightmail.model.refusals import AckAboveHead, UnknownDevice
 from nightmail.model.rows import Change, Entry, EntryRange, Gap, Kept, Mailbox, Queue, RowKey, queue_id
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.words import Kind, Lane, Reason, State
 from tests.core.world import START, Memory, Person, World, opened, sealed
 
 NORMAL, HIGH = Lane
@@ -86,7 +87,7 @@ def test_what_was_filed_before_bytes_were_counted_never_counts_below_zero() -> N
     before = msgspec.msgpack.decode(msgspec.msgpack.encode([[[3, 0, 3, []], [0, 0, 0, []]], 9]), type=Mailbox)
     assert before == Mailbox((Queue(3, 0, 3), Queue()), 9, 0)
     before.bytes += 4
-    before.let_go(5)
+    before.let_go(5, 1)
     assert before.bytes == 0
 
 
@@ -347,3 +348,43 @@ def test_an_ack_takes_back_what_was_counted_towards_a_checkpoint() -> None:
     assert 0 < state.filed_bytes < before
     world.do(bob[1], Acked(NORMAL, 3))
     assert state.filed_bytes == 0
+
+
+# --- entries that may wake their device -------------------------------------------------------
+
+
+def waking(world: World, device: int) -> int:
+    mailbox = world.mailbox(device)
+    assert mailbox is not None
+    return mailbox.waking
+
+
+def test_a_mailbox_counts_the_entries_that_may_wake_its_device(world: World) -> None:
+    alice, bob = world.join("alice"), world.join("bob")
+    for n, kind in enumerate((Kind.TEXT, Kind.CONTROL, Kind.MEDIA, Kind.CONTROL), 1):
+        world.do(alice[1], msgspec.structs.replace(world.sent(alice[1], bob, n), kind=kind))
+    assert waking(world, bob[1]) == 2
+    for upto, left in ((1, 1), (2, 1), (4, 0)):
+        world.do(bob[1], Acked(NORMAL, upto))
+        assert waking(world, bob[1]) == left
+
+
+def test_an_entry_that_expires_wakes_nobody_any_more(world: World) -> None:
+    alice, bob = world.join("alice"), world.join("bob")
+    world.send(alice[1], bob, life_ms=60_000)
+    world.send(alice[1], bob, 2)
+    world.wait(61_000)
+    assert waking(world, bob[1]) == 1
+
+
+def test_what_was_filed_in_fold_1_is_not_counted_and_never_counts_below_zero() -> None:
+    state = Shard()
+    box = Mailbox()
+    state.mailboxes.put(8, box, 0)
+    entry = Entry(16, 1, 1, "id", b"tag", Kind.TEXT, None, 5, 60_000, b"body")
+    state.due_hours[0] = state.due[61] = None
+    state.shard.now = 1_000
+    file(state, 8, box, NORMAL, entry)
+    assert box.waking == 0
+    step_acked(state, 8, 0, Acked(NORMAL, 1))
+    assert box.waking == 0

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from nightmail.core.send import answer_from_memory
+from nightmail.core.numbering import answer_from_memory
 from nightmail.model.answers import Accepted, Done
 from nightmail.model.effects import Grew
 from nightmail.model.ids import account_id, device_id

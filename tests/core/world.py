@@ -16,12 +16,12 @@ from typing import Any
 import msgspec
 
 from nightmail.core import step
-from nightmail.core.deadletters import bury
+from nightmail.core.deadletters import bury, needs_bury
 from nightmail.core.due import is_due
 from nightmail.core.gaps import gap_at
 from nightmail.core.mailbox import needs_offer, offer
 from nightmail.core.receipts import changes_after, needs_changes
-from nightmail.core.state import SHARD, State, encode_row
+from nightmail.core.state import NEWEST_FOLD, SHARD, State, encode_row
 from nightmail.engine.folding import ROUNDS_MAX
 from nightmail.model.answers import Accepted, Done, Joined, Said
 from nightmail.model.effects import Answer, Effect, Forward
@@ -30,24 +30,17 @@ from nightmail.model.limits import FoldLimits
 from nightmail.model.notes import Note
 from nightmail.model.records import (
     AnyBody,
-    Blocked,
-    Claimed,
-    Closed,
     Envelope,
+    FoldRaised,
     Forwarded,
     LimitsSet,
     Linked,
     Listed,
-    PinSet,
     Published,
-    ReceiptsSet,
     Record,
     Registered,
-    Relabelled,
     Sent,
     Ticked,
-    Unlinked,
-    Voided,
     decode_record,
     encode_record,
 )
@@ -134,12 +127,15 @@ class Node:
             by, via, body = SERVER, 0, state.derived.popleft()
         return self._finish()
 
-    def bury(self, at: int, data: bytes, error: str) -> None:
+    def bury(self, at: int, data: bytes, error: str, record: Record | None = None) -> list[Effect]:
+        """Bytes that are no record; or a record that the fold could not take."""
         self.state.shard.now = max(self.state.shard.now, at)
         self.offset += 1
+        by, via, body = (record.by, record.via, record.body) if record else (SERVER, 0, None)
+        self.load(lambda state: needs_bury(state, by, body) if body is not None else ())
         self.state.offset = self.offset
-        bury(self.state, self.offset, data, error)
-        self._finish()
+        bury(self.state, self.offset, data, error, by, via, body)
+        return self._finish()[0]
 
     def _finish(self) -> tuple[list[Effect], list[Forward]]:
         state = self.state
@@ -266,19 +262,12 @@ class World:
 
     def home(self, by: int, body: AnyBody) -> Node:
         """The shard that decides about a record."""
-        match body:
-            case Sent() | Voided():
-                return self.of(body.to)
-            case Registered() | Linked() | Listed() | Closed() | Blocked() | ReceiptsSet() | PinSet():
-                return self.of(body.account)
-            case Unlinked() | Claimed() | Relabelled():
-                return self.of(account_of(body.device))
-            case _:
-                return self.of(account_of(by))
+        return self.of(body.home(by))
 
     def node(self, index: int) -> Node:
         if index not in self.nodes:
             node = self.nodes[index] = Node(index, self.shards, self.memory)
+            node.fold(self.now, encode_record(Record(SERVER, 0, FoldRaised(NEWEST_FOLD))))
             node.fold(self.now, encode_record(Record(SERVER, 0, LimitsSet(self._limits))))
         return self.nodes[index]
 

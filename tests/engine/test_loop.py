@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from nightmail.core.state import FOLD, State, encode_row
+from nightmail.core.state import NEWEST_FOLD, State, encode_row
 from nightmail.core.step import FOLDS
 from nightmail.core.tracing import decode_notes
 from nightmail.engine.loop import FORGET_MS, QUIET_MS, REPEAT_MS, TRIM_MS, TRIM_TIGHT_MS, LoopLimits
@@ -423,11 +423,11 @@ def test_a_restart_may_announce_what_others_might_not_have_heard() -> None:
 
 def test_a_checkpoint_of_a_newer_fold_stops_it_and_nothing_is_taken() -> None:
     rows = HeldRows()
-    rows.save(Checkpoint(0, 0, rows=[saving(RowKey(Kept.SHARD, 0), 0, encode_row(Shard(fold=FOLD + 1)))]), print)
+    rows.save(Checkpoint(0, 0, rows=[saving(RowKey(Kept.SHARD, 0), 0, encode_row(Shard(fold=NEWEST_FOLD + 1)))]), print)
     rig = Rig(rows=rows)
     rig.loop.recover()
     assert isinstance(rig.loop.stopped, TooNew)
-    assert f"version {FOLD + 1} says; this program knows up to {FOLD}" in str(rig.loop.stopped)
+    assert f"version {NEWEST_FOLD + 1} says; this program knows up to {NEWEST_FOLD}" in str(rig.loop.stopped)
     assert rig.answers(rig.say(PHONE, a_message())) == [Unavailable()]
     rig.wait(10_000)
     assert (rig.log.batches, len(rig.rows.given), rig.loop.ready) == ([], 1, False)
@@ -436,7 +436,7 @@ def test_a_checkpoint_of_a_newer_fold_stops_it_and_nothing_is_taken() -> None:
 def test_a_record_of_a_newer_fold_stops_it_before_anything_behind_it() -> None:
     rig = started(SELDOM)
     rig.say(PHONE, a_message(1))
-    rig.submit(SERVER, FoldRaised(FOLD + 1))
+    rig.submit(SERVER, FoldRaised(NEWEST_FOLD + 1))
     behind = rig.submit(PHONE, a_message(2))
     rig.loop.flush()
     assert rig.loop.stopped is not None
@@ -449,10 +449,10 @@ def test_a_record_of_a_newer_fold_stops_it_before_anything_behind_it() -> None:
 
 def test_a_program_that_knows_the_fold_goes_on_where_an_older_one_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = started(SELDOM)
-    rig.submit(SERVER, FoldRaised(FOLD + 1))
+    rig.submit(SERVER, FoldRaised(NEWEST_FOLD + 1))
     rig.say(PHONE, a_message(1))
     assert rig.loop.stopped
-    monkeypatch.setitem(FOLDS, FOLD + 1, FOLDS[FOLD])
-    newer = Rig(rig.log, rig.rows, new_state=lambda: State(newest_fold=FOLD + 1))
+    monkeypatch.setitem(FOLDS, NEWEST_FOLD + 1, FOLDS[NEWEST_FOLD])
+    newer = Rig(rig.log, rig.rows, new_state=lambda: State(newest_fold=NEWEST_FOLD + 1))
     newer.loop.recover()
-    assert (newer.loop.ready, newer.loop.state.shard.fold, newer.texts()) == (True, FOLD + 1, ["hello"])
+    assert (newer.loop.ready, newer.loop.state.shard.fold, newer.texts()) == (True, NEWEST_FOLD + 1, ["hello"])

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from nightmail.core import deadletters
 from nightmail.core.receipts import changes_after, needs_changes
-from nightmail.core.state import State
+from nightmail.core.state import NEWEST_FOLD, State
 from nightmail.core.step import FOLDS
 from nightmail.engine.forwarder import Forwarder
 from nightmail.engine.loop import LoopLimits
@@ -17,6 +18,7 @@ from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Accepted, Done
 from nightmail.model.effects import Answer, Grew
 from nightmail.model.ids import SERVER, account_id, device_id, shard_of
+from nightmail.model.limits import FoldLimits
 from nightmail.model.records import Acked, Forwarded, Receipted, Record, Sent, Ticked, decode_record, encode_record
 from nightmail.model.refusals import DeadLettered, OutOfOrder, Unavailable
 from nightmail.model.rows import DeadLetter, Kept, Need, RowKey
@@ -28,6 +30,14 @@ NORMAL = Lane.NORMAL
 SELDOM = LoopLimits(saver=SaverLimits(checkpoint_ms=10**9))
 CAROL = account_id("carol")
 CAROLS = device_id(CAROL, 1)
+
+
+def raised(limits: LoopLimits) -> Rig:
+    """As `started`, and raised to the newest fold."""
+    rig = started(limits)
+    while not rig.loop.adopt(NEWEST_FOLD, FoldLimits()):
+        pass
+    return rig
 
 
 class Mistake(Exception):
@@ -44,7 +54,8 @@ def poison(monkeypatch: pytest.MonkeyPatch) -> None:
         if sent.tag.startswith(b"poison"):
             raise Mistake("planted")
 
-    monkeypatch.setitem(FOLDS[1], Sent, (needs, stumble))  # pyright: ignore[reportArgumentType]
+    for fold in FOLDS.values():
+        monkeypatch.setitem(fold, Sent, (needs, stumble))  # pyright: ignore[reportArgumentType]
 
 
 @pytest.fixture
@@ -57,7 +68,8 @@ def poisoned_receipts(monkeypatch: pytest.MonkeyPatch) -> None:
         if receipt.by == CAROLS:
             raise Mistake("planted")
 
-    monkeypatch.setitem(FOLDS[1], Receipted, (needs, stumble))  # pyright: ignore[reportArgumentType]
+    for fold in FOLDS.values():
+        monkeypatch.setitem(fold, Receipted, (needs, stumble))  # pyright: ignore[reportArgumentType]
 
 
 def heard(rig: Rig, device: int) -> list[list[int]]:
@@ -277,6 +289,53 @@ def test_what_its_batch_told_other_shards_is_told_once() -> None:
     for _ in range(3):
         rig.wait(1)
     assert [body.k for body in told if isinstance(body, Forwarded)] == [1]
+
+
+# --- since fold 2 a message that is buried stays sent -----------------------------------------
+
+
+@pytest.mark.usefixtures("poison")
+def test_a_buried_message_is_answered_sent_and_consumes_its_number() -> None:
+    rig = raised(SELDOM)
+    dead = rig.say(PHONE, a_message(1, text="poison"))
+    rig.wait(1)
+    accepted = Accepted(a_message(1).id, b"poison".ljust(16, b"."), START, 1)
+    assert rig.answers(dead) == [accepted]
+    assert rig.answers(rig.say(PHONE, a_message(1, text="poison"))) == [accepted]
+    assert isinstance(rig.answers(rig.say(PHONE, a_message(2, text="behind")))[0], Accepted)
+    assert (rig.texts(), rig.loop.state.shard.dead) == (["behind"], 1)
+
+
+@pytest.mark.usefixtures("poison")
+@pytest.mark.parametrize("saved", [False, True], ids=["replayed", "from a checkpoint"])
+def test_it_is_buried_alike_after_a_restart(saved: bool) -> None:
+    rig = raised(SELDOM)
+    rig.say(PHONE, a_message(1, text="poison"))
+    rig.wait(1)
+    rig.say(PHONE, a_message(2, text="behind"))
+    if saved:
+        rig.loop.save(at_once=True)
+    again = restarted(rig)
+    again.wait(1)
+    assert again.everything() == rig.everything()
+
+
+@pytest.mark.usefixtures("poison")
+def test_a_message_whose_burial_raises_too_is_buried_without_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumble(*_: object) -> int:
+        raise Mistake("again")
+
+    monkeypatch.setattr(deadletters, "take_number", stumble)
+    rig = raised(SELDOM)
+    dead = rig.say(PHONE, a_message(1, text="poison"))
+    for _ in range(3):
+        rig.wait(1)
+    assert rig.answers(dead) == [DeadLettered()]
+    assert [error for _, error in rig.poisoned] == ["planted", "again"]
+    letter = rig.letter(rig.loop.state.offset)
+    assert letter is not None
+    assert letter.errors == ["Mistake in Sent"]
+    assert isinstance(rig.answers(rig.say(PHONE, a_message(1, text="better")))[0], Accepted)
 
 
 # --- time -------------------------------------------------------------------------------------

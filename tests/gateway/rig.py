@@ -22,7 +22,7 @@ from nightmail.model.records import Acked, AnyBody, ChangesAcked, Envelope, Publ
 from nightmail.model.rows import Entry
 from nightmail.model.words import Kind, Lane, Platform
 from nightmail.wire.frames import decode_from_server, encode
-from nightmail.wire.items import Ask, Entries, FromDevice, FromServer, Goodbye, Hello, SpokenByDevices
+from nightmail.wire.items import Ask, Entries, FromDevice, FromServer, Goodbye, Hello, SaidByDevices
 from sim.strict import StrictState
 from tests.engine.rig import START, HeldLog, HeldRows
 
@@ -138,7 +138,7 @@ class Phone:
     def say(self, *items: FromDevice) -> None:
         self.say_raw(encode(items))
 
-    def ask(self, *bodies: SpokenByDevices) -> None:
+    def ask(self, *bodies: SaidByDevices) -> None:
         """Each under a number of its own, from 1 on."""
         asks: list[Ask] = []
         for body in bodies:

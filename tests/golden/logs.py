@@ -20,11 +20,18 @@ from nightmail.engine.folding import Durable, Folded, Folding
 from nightmail.engine.memory import MemoryLog, MemoryRows
 from nightmail.model.effects import Answer
 from nightmail.model.records import BadRecord
+from nightmail.model.rows import Kept
 from sim.strict import StrictState
 
+from .forms import as_written_by
+
 FOLDER = Path(__file__).parent
-SHARDS = {"one-shard": 1, "four-shards": 4}
-"""Log → how many shards it was told by."""
+SHARDS = {"one-shard": 1, "four-shards": 4, "raised": 4}
+"""Log → how many shards it was told by. In `raised` they are raised to the fold in the middle of the story."""
+
+
+def logs_of(fold: int) -> list[str]:
+    return [log for log in SHARDS if fold > 1 or log != "raised"]
 
 
 @dataclass
@@ -103,8 +110,8 @@ def folded(lines: Iterable[Line], shards: int) -> dict[int, Shard]:
 # --- summing up -------------------------------------------------------------------------------
 
 
-def digest_of_state(shard: Shard) -> str:
-    """Over every row and every entry, in the order of their keys, whether in memory or saved."""
+def digest_of_state(shard: Shard, fold: int) -> str:
+    """Over every row and every entry, in the order of their keys, whether in memory or saved, as `fold` writes them."""
     state, found = shard.state, dict[tuple[int, ...], bytes]()
     found |= {(0, *key): data for key, data in shard.rows.rows.items()}
     found |= {(1, *key): data for key, data in shard.rows.entries.items()}
@@ -118,6 +125,8 @@ def digest_of_state(shard: Shard) -> str:
         found.pop((1, queue, seq), None)
     for queue, entries in state.entries.items():
         found |= {(1, queue, seq): encode_row(entry) for seq, entry in entries.items()}
+    for key in [key for key in found if key[0] == 0]:
+        found[key] = as_written_by(fold, Kept(key[1]), found[key])
     return _digest(msgspec.msgpack.encode((key, found[key])) for key in sorted(found))
 
 
@@ -144,7 +153,7 @@ Pins = dict[str, dict[str, str]]
 """Log and shard → what its state and its words come to."""
 
 
-def pinned(logs: dict[str, list[Line]]) -> Pins:
+def pinned(logs: dict[str, list[Line]], fold: int) -> Pins:
     """The state at the end, and over all the states on the way: what is gone at the end counts, too."""
     pins: Pins = {}
     for log, lines in logs.items():
@@ -154,7 +163,7 @@ def pinned(logs: dict[str, list[Line]]) -> Pins:
             for line in lines:
                 if line.shard == index:
                     shard.take(line)
-                    states.append(digest_of_state(shard))
+                    states.append(digest_of_state(shard, fold))
             pins[f"{log} {index}"] = {
                 "state": states[-1],
                 "states": _digest(state.encode() for state in states),

@@ -7,28 +7,28 @@ from __future__ import annotations
 
 import json
 
-from nightmail.core.state import FOLD
+from nightmail.core.state import NEWEST_FOLD
 from sim.strict import strictly
 
-from .logs import SHARDS, path_of, pinned, pins_of, read_pins
+from .logs import logs_of, path_of, pinned, pins_of, read_pins
 from .story import tell
 
 
 def main() -> None:
     with strictly():
-        logs = {log: tell(shards, FOLD) for log, shards in SHARDS.items()}
-        pins = pinned(logs)
-    before = read_pins(FOLD) if pins_of(FOLD).exists() else None
-    pins_of(FOLD).parent.mkdir(exist_ok=True)
+        logs = {log: tell(log, NEWEST_FOLD) for log in logs_of(NEWEST_FOLD)}
+        pins = pinned(logs, NEWEST_FOLD)
+    before = read_pins(NEWEST_FOLD) if pins_of(NEWEST_FOLD).exists() else None
+    pins_of(NEWEST_FOLD).parent.mkdir(exist_ok=True)
     for log, lines in logs.items():
-        path_of(FOLD, log).write_text("".join(f"{line}\n" for line in lines))
-    pins_of(FOLD).write_text(json.dumps(pins, indent=2) + "\n")
+        path_of(NEWEST_FOLD, log).write_text("".join(f"{line}\n" for line in lines))
+    pins_of(NEWEST_FOLD).write_text(json.dumps(pins, indent=2) + "\n")
     if before is None:
-        print(f"fold {FOLD}: written")
+        print(f"fold {NEWEST_FOLD}: written")
     elif before == pins:
-        print(f"fold {FOLD}: as it was")
+        print(f"fold {NEWEST_FOLD}: as it was")
     else:
-        print(f"fold {FOLD}: CHANGED. If any server has ever folded with it, take this back and make fold {FOLD + 1}.")
+        print(f"fold {NEWEST_FOLD}: CHANGED. If any server has ever folded with it, take this back and add a fold.")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ from nightmail.model.records import (
 from nightmail.model.words import Lane, Platform
 from tests.core.world import Memory, Node, Person, World, name_of, published, sealed
 
-from .logs import Line
+from .logs import SHARDS, Line
 
 NORMAL, HIGH = Lane
 SECOND, HOUR = 1_000, 3_600_000
@@ -45,9 +45,9 @@ RECORDS_MAX = 5
 """In one batch: enough to have batches of several records, few enough to have many batches."""
 
 
-def tell(shards: int, fold: int) -> list[Line]:
+def tell(log: str, fold: int) -> list[Line]:
     """The same story for every fold: what differs is what becomes of it."""
-    town = Town(shards, fold)
+    town = Town(SHARDS[log], 1 if log == "raised" else fold)
     alice, bob = town.join("alice", 2), town.join("bob", 2)
     carol, dave = town.join("carol"), town.join("dave")
     _ordinary_life(town, alice, bob)
@@ -57,6 +57,7 @@ def tell(shards: int, fold: int) -> list[Line]:
     _lists(town, alice, bob, carol)
     _keys(town, alice, bob, carol)
     _quotas(town, carol, dave)
+    town.raise_to(fold)
     _time(town, alice, bob, dave)
     _endings(town, alice, bob, carol, dave)
     _strangers(town, alice)
@@ -80,6 +81,13 @@ class Town(World):
                 node.fold(self.now, said(FoldRaised(self._raised)))
             node.fold(self.now, said(LimitsSet(self._limits)))
         return self.nodes[index]
+
+    def raise_to(self, fold: int) -> None:
+        """From here on, everywhere."""
+        if self._raised < fold:
+            self._raised = fold
+            for node in self.nodes.values():
+                node.fold(self.now, said(FoldRaised(fold)))
 
     def keep(self, shard: int, at: int, data: bytes) -> None:
         last = self.lines[-1] if self.lines else None

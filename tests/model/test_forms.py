@@ -26,6 +26,7 @@ from nightmail.model.records import (
     Expired,
     FoldRaised,
     Forwarded,
+    LetterExpired,
     LimitsSet,
     Linked,
     Listed,
@@ -49,7 +50,7 @@ from nightmail.model.records import (
 from nightmail.model.refusals import Malformed
 from nightmail.model.words import Kind, Lane, Platform, Reason, State
 from tests.core.world import World
-from tests.model.test_records import built
+from tests.model.values import built
 
 NORMAL, HIGH = Lane
 BOB = account_id("bob")
@@ -274,7 +275,7 @@ COPIED = Copied(PHONE, BOB, NORMAL, 1, ID, bytes(16), Kind.TEXT, None, 0, 5, (EN
 RECEIPTED = Receipted(PHONE, BOB, NORMAL, TABLET, State.READ, Reason.NONE, 5, ((1, 1),))
 SERVERS: list[AnyBody] = [
     COPIED, RECEIPTED, Forwarded(1, 1, COPIED), Ticked(), Expired(TABLET, NORMAL, 0), Watched(TABLET),
-    LimitsSet(FoldLimits()), FoldRaised(2),
+    LimitsSet(FoldLimits()), FoldRaised(2), LetterExpired(5),
 ]  # fmt: skip
 
 

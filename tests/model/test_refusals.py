@@ -22,6 +22,7 @@ from nightmail.model.refusals import (
     Malformed,
     NoKeys,
     NotAllowed,
+    NotYet,
     NumberVoided,
     OutOfOrder,
     Overloaded,
@@ -67,6 +68,7 @@ EACH: dict[AnyRefusal, str] = {
     DiskFull(): "the server's disk is full; try again later",
     DeadLettered(): "the server could not apply this; it was set aside for the operator",
     RateLimited(40): "too fast: try again in 40 ms",
+    NotYet(): "the server is being upgraded and does not take this yet; try again later",
 }
 CODES = {
     OutOfOrder: 0x10,
@@ -95,8 +97,9 @@ CODES = {
     DiskFull: 0x52,
     DeadLettered: 0x53,
     RateLimited: 0x54,
+    NotYet: 0x55,
 }
-WORTH_A_RETRY = {OutOfOrder, MailboxFull, NoKeys, PinLocked, Unavailable, Overloaded, DiskFull, RateLimited}
+WORTH_A_RETRY = {OutOfOrder, MailboxFull, NoKeys, PinLocked, Unavailable, Overloaded, DiskFull, RateLimited, NotYet}
 
 kinds = get_args(AnyRefusal)
 each = pytest.mark.parametrize("refusal", EACH, ids=lambda refusal: type(refusal).__name__)
@@ -105,6 +108,19 @@ decode_said = msgspec.msgpack.Decoder(Said).decode
 
 def test_every_refusal_there_is_can_be_said() -> None:
     assert set(kinds) == set(Refusal.__subclasses__()) == {type(refusal) for refusal in EACH}
+
+
+WORDS = {
+    "out_of_order", "id_reused", "number_voided", "unknown_recipient", "stale_devices", "mailbox_full",
+    "ack_above_head", "handle_taken", "unknown_account", "unknown_device", "not_allowed", "list_conflict",
+    "too_many_blocked", "too_many_devices", "too_many_linked", "no_keys", "identity_fixed", "pin_needed",
+    "pin_wrong", "pin_locked", "malformed", "unavailable", "overloaded", "disk_full", "dead_lettered",
+    "rate_limited", "not_yet",
+}  # fmt: skip
+
+
+def test_words_are_what_they_have_always_been_and_none_is_used_twice() -> None:
+    assert sorted(kind.word for kind in kinds) == sorted(WORDS)
 
 
 def test_codes_are_what_they_have_always_been_and_none_is_used_twice() -> None:

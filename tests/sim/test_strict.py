@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from nightmail.core.devices import needs_account, step_closed
-from nightmail.core.due import NEXT_SLOT, second_of_slot
+from nightmail.core.due import NEXT_SLOT, moment_of_slot
 from nightmail.core.state import State, missing_row
-from nightmail.core.step import FOLDS, LOOKS_FIRST
+from nightmail.core.step import FOLDS, OPTIMISTIC
 from nightmail.model.effects import Changed, Forward
 from nightmail.model.ids import account_id, device_id, shard_of
 from nightmail.model.records import ChangesAcked, Closed, Receipted, Ticked
@@ -144,7 +144,7 @@ def attempt(step: Any, state: StrictState) -> None:
         missing_row(state.dead_letters, Kept.DEAD_LETTER, 1, missing)
         return missing
 
-    assert ChangesAcked in LOOKS_FIRST
+    assert ChangesAcked in OPTIMISTIC
     _, taken = strict({1: {ChangesAcked: (needs, lambda state, _by, _via, _body: step(state))}})[1][ChangesAcked]
     taken(state, 0, 0, ChangesAcked(1))
 
@@ -219,7 +219,7 @@ def crooked_rows() -> Iterator[tuple[str, Any]]:
 
     def an_hour(first: int, *others: int) -> Any:
         def step(state: State) -> None:
-            state.shard.due[0] = state.shard.next_due = second_of_slot(first)
+            state.shard.due[0] = state.shard.next_due = moment_of_slot(state.shard, first)
             state.due_hours.put(0, DueHour([first, *others]), 1)
 
         return step

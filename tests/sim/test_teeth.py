@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from nightmail.core.mailbox import offer
+from nightmail.core.rules import Step
 from nightmail.core.state import State
-from nightmail.core.step import FOLDS, Step
+from nightmail.core.step import FOLDS
 from nightmail.engine.forwarder import Forwarder
 from nightmail.model.ids import device_id
 from nightmail.model.records import Sent

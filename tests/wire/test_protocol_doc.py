@@ -15,7 +15,7 @@ from nightmail.gateway.limits import GatewayLimits
 from nightmail.model import answers, ids, limits, records, refusals, rows, words
 from nightmail.wire import closing, items
 from nightmail.wire.frames import decode_from_device, decode_from_server, decode_hello, encode
-from nightmail.wire.items import FromDevice, FromServer, Hello, Item, SpokenByDevices
+from nightmail.wire.items import FromDevice, FromServer, Hello, Item, SaidByDevices
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
 
@@ -103,7 +103,7 @@ def test_the_hello_is_one_for_the_first_frame() -> None:
 
 def test_every_item_every_record_and_every_answer_is_shown_in_a_dump() -> None:
     shown = {kind for example in EXAMPLES for kind in everything_in(example.items)}
-    wanted = {*get_args(FromDevice), *get_args(FromServer), *get_args(SpokenByDevices), *get_args(answers.Answer)}
+    wanted = {*get_args(FromDevice), *get_args(FromServer), *get_args(SaidByDevices), *get_args(answers.Answer)}
     assert wanted - shown == set()
     assert shown & set(get_args(refusals.AnyRefusal))
 
@@ -117,11 +117,11 @@ def test_every_item_is_on_the_page() -> None:
 
 
 def test_every_record_a_device_may_say_is_on_the_page() -> None:
-    assert [row[:3] for row in table("Records")] == described(get_args(SpokenByDevices))
+    assert [row[:3] for row in table("Records")] == described(get_args(SaidByDevices))
 
 
 def test_every_field_of_every_item_and_record_is_explained() -> None:
-    for kind in (*get_args(FromDevice), *get_args(FromServer), *get_args(SpokenByDevices)):
+    for kind in (*get_args(FromDevice), *get_args(FromServer), *get_args(SaidByDevices)):
         heading = next(
             line for line in PAGE.splitlines() if line.startswith("### ") and re.search(rf"\b{kind.__name__}\b", line)
         )

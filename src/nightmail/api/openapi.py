@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from .problems import KINDS, MEDIA_TYPE, STATUSES, code_of
+from .problems import KINDS, MEDIA_TYPE, STATUSES
 from .route import Route
 from .shapes import Health, ProblemSeen
 
@@ -17,7 +17,7 @@ EVERYWHERE = ("unavailable", "internal")
 WITH_BODY = ("malformed", "too_large", "too_slow", "unsupported_media_type")
 WRITING = ("overloaded", "disk_full", "dead_lettered")
 
-STATUS_OF_CODE = {code_of(kind): status for kind, status in STATUSES.items()} | {
+STATUS_OF_CODE = {kind.word: status for kind, status in STATUSES.items()} | {
     code: kind.status for code, kind in KINDS.items()
 }
 

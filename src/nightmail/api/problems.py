@@ -9,7 +9,6 @@ Never:   repeats what a request said, beyond what a refusal's own fields tell.
 from __future__ import annotations
 
 import math
-import re
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -48,6 +47,7 @@ STATUSES: dict[type[AnyRefusal], int] = {
     no.DiskFull: 507,
     no.DeadLettered: 500,
     no.RateLimited: 429,
+    no.NotYet: 503,
 }
 """Refusal → status. A test sees that none is missing."""
 
@@ -126,22 +126,15 @@ def refused(refusal: AnyRefusal) -> Problem:
         retry_s = max(1, math.ceil(refusal.retry_ms / 1000))
     elif refusal.retry:
         retry_s = RETRY_S
-    return Problem(
-        code_of(type(refusal)), STATUSES[type(refusal)], title_of(type(refusal)), refusal.sentence, fields, retry_s
-    )
+    return Problem(refusal.word, STATUSES[type(refusal)], title_of(type(refusal)), refusal.sentence, fields, retry_s)
 
 
 def malformed(what: str) -> Problem:
     return refused(no.Malformed(what))
 
 
-def code_of(kind: type[AnyRefusal]) -> str:
-    """HandleTaken → handle_taken."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
-
-
 def title_of(kind: type[AnyRefusal]) -> str:
-    return code_of(kind).replace("_", " ").capitalize()
+    return kind.word.replace("_", " ").capitalize()
 
 
 def _hex(value: int | tuple[int, ...]) -> str | list[str]:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from nightmail.e2ee.chance import Chance
 from nightmail.model.answers import Said
 from nightmail.model.limits import FormLimits
-from nightmail.wire.items import REF_MAX, Answered, Ask, Devices, FromDevice, Look, SpokenByDevices
+from nightmail.wire.items import REF_MAX, Answered, Ask, Devices, FromDevice, Look, SaidByDevices
 
 from .errors import Misbehaved
 from .events import Event
@@ -57,7 +57,7 @@ class Hub:
         """How an account is called here; its number in hex if nobody ever said."""
         return self.store.conversation(account).handle or f"{account:x}"
 
-    def ask(self, body: SpokenByDevices, answered: OnAnswer | None = None) -> None:
+    def ask(self, body: SaidByDevices, answered: OnAnswer | None = None) -> None:
         assert self.online
         ref = 0
         if answered:

@@ -1,26 +1,103 @@
-"""A record that could not be applied: set aside, so that it blocks nothing and is not lost."""
+"""A record that could not be applied: set aside, so that it blocks nothing and is not lost.
+
+Knows:   the letter, and the stream of a message that was buried.
+Touches: those two, and the due rows.
+
+Since fold 2 a message that is buried takes its number all the same and is answered *sent*: it stays *sent* until
+somebody settles the letter, or until time does (`LetterExpired`). A sender that heard no would void the number, and
+then the letter could never be replayed.
+"""
 
 from __future__ import annotations
 
-from nightmail.model.records import AnyBody, Ticked
-from nightmail.model.rows import DeadLetter, Need
+from nightmail.model.answers import Accepted, Said
+from nightmail.model.effects import Answer
+from nightmail.model.ids import account_of
+from nightmail.model.notes import Placed
+from nightmail.model.records import AnyBody, LetterExpired, Receipted, Sent, Ticked, decode_record
+from nightmail.model.refusals import DeadLettered
+from nightmail.model.rows import DeadLetter, DueFor, DueItem, Kept, Need, Stream
+from nightmail.model.words import Lane, Reason
+from nightmail.model.words import State as Became
 
-from .due import needs_pass_over, pass_over
-from .state import State
+from . import due
+from .numbering import answer_out_of_turn, needs_stream, take_number
+from .rules import Steps
+from .state import State, missing_row
 
 
-def needs_bury(state: State, _by: int, body: AnyBody) -> list[Need]:
-    return needs_pass_over(state) if isinstance(body, Ticked) else []
+def needs_bury(state: State, by: int, body: AnyBody) -> list[Need]:
+    missing: list[Need] = []
+    if isinstance(body, Ticked):
+        return due.needs_pass_over(state)
+    if isinstance(body, Sent) and state.shard.fold > 1:
+        needs_stream(state, by, body.to, missing)
+        if moment := _end(state):
+            due.needs_schedule(state, moment, 1, missing)
+    return missing
 
 
-def bury(state: State, offset: int, data: bytes, error: str, body: AnyBody | None = None) -> None:
+def bury(state: State, offset: int, data: bytes, error: str, by: int, via: int, body: AnyBody | None) -> None:
     """Fold a record as dead. Deterministic, because what raised was pure: it would raise again.
 
-    `body` is None where the bytes are no record.
+    `body` is None where the bytes are no record, or where even burying it with care has raised.
     """
+    said: Said = DeadLettered()
+    if isinstance(body, Sent) and state.shard.fold > 1:
+        said = _bury_message(state, offset, by, body)
     letter = state.dead_letters.get(offset) or DeadLetter(data, [], state.now)
     letter.errors.append(error)
     state.dead_letters.put(offset, letter, offset)
     state.shard.dead += 1
     if isinstance(body, Ticked):
-        pass_over(state)
+        due.pass_over(state)
+    if via:
+        state.effects.append(Answer(via, said))
+
+
+def _bury_message(state: State, offset: int, by: int, sent: Sent) -> Said:
+    """Take its number, so that it can still be delivered in its place."""
+    key = by, sent.to
+    stream = state.streams.rows[key] or Stream()
+    numbers = stream.lanes[sent.lane]
+    if sent.n != numbers.last + 1:
+        return answer_out_of_turn(numbers, sent)
+    if state.accounts.rows[sent.to] is None:
+        return DeadLettered()
+    at = take_number(state, key, stream, sent, sent.list_version)
+    state.notes.append(Placed(at, by, sent.to, sent.lane, sent.n, sent.id, sent.of, False, False, ()))
+    if moment := _end(state):
+        due.schedule(state, moment, DueItem(0, Lane.NORMAL, offset, DueFor.DEAD_LETTER))
+    return Accepted(sent.id, sent.tag, at, sent.list_version)
+
+
+def _end(state: State) -> int:
+    """The moment at which a message that is buried now has failed; 0 for never."""
+    life_ms = state.shard.limits.dead_letters_ms
+    return due.moment_of(state, state.now + life_ms) if life_ms else 0
+
+
+def needs_letter_expired(state: State, _by: int, expired: LetterExpired) -> list[Need]:
+    missing: list[Need] = []
+    missing_row(state.dead_letters, Kept.DEAD_LETTER, expired.offset, missing)
+    return missing
+
+
+def step_letter_expired(state: State, _by: int, _via: int, expired: LetterExpired) -> None:
+    """Nobody has settled the letter: tell the sender that the message reached none of its devices."""
+    letter = state.dead_letters[expired.offset]
+    if letter is None:
+        return
+    record = decode_record(letter.record)
+    by, sent = record.by, record.body
+    assert isinstance(sent, Sent)
+    for envelope in sent.envelopes:
+        failed = Receipted(
+            by, sent.to, sent.lane, envelope.device, Became.FAILED, Reason.EXPIRED, state.now, ((sent.n, sent.n),)
+        )
+        state.tell(account_of(by), failed)
+    state.dead_letters.put(expired.offset, None, state.offset)
+    state.shard.dead -= 1
+
+
+STEPS: Steps = {2: {LetterExpired: (needs_letter_expired, step_letter_expired)}}

@@ -16,7 +16,6 @@ from nightmail.model.records import (
     Closed,
     Linked,
     Listed,
-    PinSet,
     ReceiptsSet,
     Registered,
     Relabelled,
@@ -36,7 +35,8 @@ from .endings import end_mailbox
 from .keys import end_keys
 from .lock import try_lock
 from .mailbox import needs_whole
-from .rights import check_rights
+from .rights import check_rights, needs_account
+from .rules import Steps
 from .state import State, missing_row
 
 # --- coming into being ------------------------------------------------------------------------
@@ -120,12 +120,6 @@ def _join(state: State, account: Account, new: Registered | Linked) -> Joined | 
 
 
 # --- the device list --------------------------------------------------------------------------
-
-
-def needs_account(state: State, _by: int, body: Listed | Closed | Blocked | ReceiptsSet | PinSet) -> list[Need]:
-    missing: list[Need] = []
-    missing_row(state.accounts, Kept.ACCOUNT, body.account, missing)
-    return missing
 
 
 def step_listed(state: State, by: int, via: int, new: Listed) -> None:
@@ -266,3 +260,17 @@ def step_receipts_set(state: State, by: int, via: int, wish: ReceiptsSet) -> Non
         state.accounts.put(wish.account, account, state.offset)
         said = Done()
     state.effects.append(Answer(via, said))
+
+
+STEPS: Steps = {
+    1: {
+        Registered: (needs_registered, step_registered),
+        Linked: (needs_registered, step_linked),
+        Listed: (needs_account, step_listed),
+        Unlinked: (needs_unlinked, step_unlinked),
+        Closed: (needs_account, step_closed),
+        Blocked: (needs_account, step_blocked),
+        ReceiptsSet: (needs_account, step_receipts_set),
+        Relabelled: (needs_relabelled, step_relabelled),
+    }
+}

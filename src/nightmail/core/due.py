@@ -1,46 +1,87 @@
-"""Time, as rows: what is due, in which second of which hour.
+"""Time, as rows: what is due, in which slot of which hour.
 
-Knows:   three levels: the shard (first due second of each hour), an hour (its slots), a slot (items of one second).
+Knows:   three levels: the shard (first due moment of each hour), an hour (its slots), a slot (items of one moment).
 Never:   asks what time it is; `shard.now` is the newest time that the log has seen.
 
-An item fires at the first `Ticked` in or after its second, never before; it is then looked at by
-a record of its own, which decides whether anything is really too old.
+A moment is 50 ms long (a second in fold 1), and counted from 1970. An item fires at the first `Ticked` in or after
+its moment, never before; it is then looked at by a record of its own (`FIRES`), which decides whether anything is
+really to be done.
 
-Whoever sends chooses the second in which a message ends. So a second has as many slots as it takes,
-each of them a row of its own: a row is written whole, and must stay small.
+The sender chooses when a message ends. So a moment has as many slots as it takes, each of them a row of its own:
+a row is written whole, and must stay small.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable, Mapping
 
-from nightmail.model.records import Expired, Ticked
-from nightmail.model.rows import Due, DueHour, DueItem, Kept, Need
+from nightmail.model.records import AnyBody, Expired, LetterExpired, Ticked
+from nightmail.model.rows import Due, DueFor, DueHour, DueItem, Kept, Need
+from nightmail.model.rows import Shard as ShardRow
 
+from .rules import Steps
 from .state import State, missing_row
 
-SECOND_MS = 1000
-HOUR = 3600
-SECOND_BITS = 40
-"""A slot's number is `k << SECOND_BITS | second`, so the first slot of a second has the second's own number."""
+SECOND_MS = 1_000
+HOUR_MS = 3_600_000
+SLOT_MS = 50
+COARSE_SLOT_MS = SECOND_MS
+"""How long a moment was in fold 1."""
+
+SECOND_BITS, PART_BITS = 40, 56
+"""A slot's number is `part << PART_BITS | k << SECOND_BITS | second`: the k-th slot of the part-th 50 ms of a second.
+
+So the slots that fold 1 has opened, of whole seconds, keep their numbers.
+"""
 NEXT_SLOT = 1 << SECOND_BITS
 
-
-def second_of(at_ms: int) -> int:
-    """The second that has begun when `at_ms` has passed."""
-    return -(-at_ms // SECOND_MS)
-
-
-def second_of_slot(slot: int) -> int:
-    return slot & NEXT_SLOT - 1
+FIRES: Mapping[DueFor, Callable[[DueItem], AnyBody]] = {
+    DueFor.EXPIRY: lambda item: Expired(item.device, item.lane, item.seq),
+    DueFor.DEAD_LETTER: lambda item: LetterExpired(item.seq),
+}
+"""What an item is for → the record that looks at it."""
 
 
-def needs_schedule(state: State, second: int, count: int, missing: list[Need]) -> None:
-    """What `schedule` will touch for `count` items of one second: the last slot and those opened behind it."""
-    number = second // HOUR
+def _slot_ms(shard: ShardRow) -> int:
+    return SLOT_MS if shard.fold > 1 else COARSE_SLOT_MS
+
+
+def begin_fine_slots(shard: ShardRow) -> None:
+    """From fold 2 on moments are 50 ms: what the shard counts in seconds is counted in those."""
+    factor = COARSE_SLOT_MS // SLOT_MS
+    shard.due = {hour: first * factor for hour, first in shard.due.items()}
+    shard.next_due *= factor
+
+
+def moment_of(state: State, at_ms: int) -> int:
+    """The moment that has begun when `at_ms` has passed."""
+    return -(-at_ms // _slot_ms(state.shard))
+
+
+def _first_slot(state: State, moment: int) -> int:
+    second, ms = divmod(moment * _slot_ms(state.shard), SECOND_MS)
+    return ms // SLOT_MS << PART_BITS | second
+
+
+def moment_of_slot(shard: ShardRow, slot: int) -> int:
+    at_ms = (slot & NEXT_SLOT - 1) * SECOND_MS + (slot >> PART_BITS) * SLOT_MS
+    return at_ms // _slot_ms(shard)
+
+
+def hour_of(shard: ShardRow, moment: int) -> int:
+    return moment * _slot_ms(shard) // HOUR_MS
+
+
+# --- planning ---------------------------------------------------------------------------------
+
+
+def needs_schedule(state: State, moment: int, count: int, missing: list[Need]) -> None:
+    """What `schedule` will touch for `count` items of one moment: the last slot and those opened behind it."""
+    number = hour_of(state.shard, moment)
     if missing_row(state.due_hours, Kept.DUE_HOUR, number, missing):
         return
-    slot, _ = _last_slot(state.due_hours[number] or DueHour(), second)
+    slot, _ = _last_slot(state, state.due_hours[number] or DueHour(), moment)
     if missing_row(state.due, Kept.DUE, slot, missing):
         return
     due, most = state.due[slot], state.shard.limits.slot_items
@@ -50,52 +91,55 @@ def needs_schedule(state: State, second: int, count: int, missing: list[Need]) -
         missing_row(state.due, Kept.DUE, slot, missing)
 
 
-def look(state: State, second: int, count: int) -> None:
+def look(state: State, moment: int, count: int) -> None:
     """Raise KeyError unless the rows that `schedule` will change are in memory."""
     missing: list[Need] = []
-    needs_schedule(state, second, count, missing)
+    needs_schedule(state, moment, count, missing)
     if missing:
         raise KeyError(*missing)
 
 
-def schedule(state: State, second: int, item: DueItem) -> None:
-    number = second // HOUR
+def schedule(state: State, moment: int, item: DueItem) -> None:
+    shard = state.shard
+    number = hour_of(shard, moment)
     hour = state.due_hours[number] or DueHour()
-    slot, behind = _last_slot(hour, second)
+    slot, behind = _last_slot(state, hour, moment)
     due = state.due[slot] or Due()
-    if len(due.items) >= state.shard.limits.slot_items:
+    if len(due.items) >= shard.limits.slot_items:
         slot, due = slot + NEXT_SLOT, Due()
     due.items.append(item)
     state.due.put(slot, due, state.offset)
     if len(due.items) > 1:
         return
-    hour.seconds.insert(behind, slot)
+    hour.slots.insert(behind, slot)
     state.due_hours.put(number, hour, state.offset)
-    shard = state.shard
-    shard.due[number] = min(second, shard.due.get(number, second))
-    shard.next_due = min(second, shard.next_due or second)
+    shard.due[number] = min(moment, shard.due.get(number, moment))
+    shard.next_due = min(moment, shard.next_due or moment)
 
 
-def _last_slot(hour: DueHour, second: int) -> tuple[int, int]:
-    """The slot of a second that was opened last, or its first one; and where in the hour the next one goes."""
-    slots = hour.seconds
-    behind = bisect_right(slots, second, key=second_of_slot)
-    if behind and second_of_slot(slots[behind - 1]) == second:
+def _last_slot(state: State, hour: DueHour, moment: int) -> tuple[int, int]:
+    """The slot of a moment that was opened last, or its first one; and where in the hour the next one goes."""
+    slots, shard = hour.slots, state.shard
+    behind = bisect_right(slots, moment, key=lambda slot: moment_of_slot(shard, slot))
+    if behind and moment_of_slot(shard, slots[behind - 1]) == moment:
         return slots[behind - 1], behind
-    return second, behind
+    return _first_slot(state, moment), behind
+
+
+# --- firing -----------------------------------------------------------------------------------
 
 
 def is_due(state: State, now: int) -> bool:
     """Whether a `Ticked` accepted at `now` would find something to do."""
-    return 0 < state.shard.next_due * SECOND_MS <= max(now, state.now)
+    return 0 < state.shard.next_due * _slot_ms(state.shard) <= max(now, state.now)
 
 
 def needs_ticked(state: State, _by: int, _ticked: Ticked) -> list[Need]:
     missing: list[Need] = []
     if is_due(state, state.now):
-        number = state.shard.next_due // HOUR
+        number = hour_of(state.shard, state.shard.next_due)
         if not missing_row(state.due_hours, Kept.DUE_HOUR, number, missing):
-            missing_row(state.due, Kept.DUE, state.due_hours.there(number).seconds[0], missing)
+            missing_row(state.due, Kept.DUE, state.due_hours.there(number).slots[0], missing)
     return missing
 
 
@@ -103,8 +147,8 @@ def step_ticked(state: State, _by: int, _via: int, _ticked: Ticked) -> None:
     """Take the oldest due items, and let a record of its own look at each."""
     if not is_due(state, state.now):
         return
-    number = state.shard.next_due // HOUR
-    slot = state.due_hours.there(number).seconds[0]
+    number = hour_of(state.shard, state.shard.next_due)
+    slot = state.due_hours.there(number).slots[0]
     due = state.due.there(slot)
     ready, due.items = due.items[: state.shard.limits.tick_items], due.items[state.shard.limits.tick_items :]
     if due.items:
@@ -112,13 +156,13 @@ def step_ticked(state: State, _by: int, _via: int, _ticked: Ticked) -> None:
     else:
         state.due.put(slot, None, state.offset)
         _close_first_slot(state, number)
-    state.derived.extend(Expired(item.device, item.lane, item.seq) for item in ready)
+    state.derived.extend(FIRES[item.what](item) for item in ready)
 
 
 def needs_pass_over(state: State) -> list[Need]:
     missing: list[Need] = []
     if is_due(state, state.now):
-        missing_row(state.due_hours, Kept.DUE_HOUR, state.shard.next_due // HOUR, missing)
+        missing_row(state.due_hours, Kept.DUE_HOUR, hour_of(state.shard, state.shard.next_due), missing)
     return missing
 
 
@@ -129,21 +173,24 @@ def pass_over(state: State) -> None:
     """
     if not is_due(state, state.now):
         return
-    number = state.shard.next_due // HOUR
+    number = hour_of(state.shard, state.shard.next_due)
     hour = state.due_hours[number]
-    if hour and hour.seconds:
-        state.due.put(hour.seconds[0], None, state.offset)
+    if hour and hour.slots:
+        state.due.put(hour.slots[0], None, state.offset)
     _close_first_slot(state, number)
 
 
 def _close_first_slot(state: State, number: int) -> None:
     hour = state.due_hours[number] or DueHour()
-    del hour.seconds[:1]
+    del hour.slots[:1]
     shard = state.shard
-    if hour.seconds:
+    if hour.slots:
         state.due_hours.put(number, hour, state.offset)
-        shard.due[number] = second_of_slot(hour.seconds[0])
+        shard.due[number] = moment_of_slot(shard, hour.slots[0])
     else:
         state.due_hours.put(number, None, state.offset)
         del shard.due[number]
     shard.next_due = min(shard.due.values(), default=0)
+
+
+STEPS: Steps = {1: {Ticked: (needs_ticked, step_ticked)}}

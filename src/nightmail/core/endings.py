@@ -17,6 +17,7 @@ from . import due
 from .gaps import add_gap, first_waiting
 from .mailbox import needs_entry, needs_front
 from .receipts import Verdicts
+from .rules import Steps
 from .state import State as Shard
 
 # --- too old ----------------------------------------------------------------------------------
@@ -71,7 +72,7 @@ def _drop(state: Shard, device: int, mailbox: Mailbox, lane: Lane, seqs: list[in
     for seq in seqs:
         entry = state.entries[number].pop(seq)
         queue.waiting -= 1
-        mailbox.let_go(len(entry.ciphertext))
+        mailbox.let_go(len(entry.ciphertext), entry.wakes)
         add_gap(queue.gaps, seq, Reason.EXPIRED)
         if state.stored.get(number, 0) >= seq:
             state.dropped.append((number, seq))
@@ -92,8 +93,8 @@ def needs_watched(state: Shard, _by: int, watched: Watched) -> list[Need]:
     device = watched.device
     missing: list[Need] = []
     needs_front(state, device, 1, missing)
-    if not missing and (second := _next_look(state, device)):
-        due.needs_schedule(state, second, 1, missing)
+    if not missing and (moment := _next_look(state, device)):
+        due.needs_schedule(state, moment, 1, missing)
     return missing
 
 
@@ -109,7 +110,7 @@ def step_watched(state: Shard, _by: int, _via: int, watched: Watched) -> None:
 
 
 def _next_look(state: Shard, device: int) -> int:
-    """The second at which the oldest waiting entry will be too old; 0 if none waits."""
+    """The moment at which the oldest waiting entry will be too old; 0 if none waits."""
     mailbox, ttl_ms = state.mailboxes[device], state.shard.limits.ttl_ms
     if mailbox is None or not ttl_ms:
         return 0
@@ -121,7 +122,7 @@ def _next_look(state: Shard, device: int) -> int:
     if not oldest:
         return 0
     # At least one second on: when one tick could not drop them all, the next one goes on.
-    return max(due.second_of(min(oldest) + ttl_ms), due.second_of(state.now + due.SECOND_MS))
+    return max(due.moment_of(state, min(oldest) + ttl_ms), due.moment_of(state, state.now + due.SECOND_MS))
 
 
 # --- the device is no more --------------------------------------------------------------------
@@ -143,3 +144,6 @@ def end_mailbox(state: Shard, device: int) -> None:
         verdicts.tell(state, lane)
     state.mailboxes.put(device, None, state.offset)
     state.changes.put(device, None, state.offset)
+
+
+STEPS: Steps = {1: {Expired: (needs_expired, step_expired), Watched: (needs_watched, step_watched)}}

@@ -20,6 +20,7 @@ from nightmail.model.records import Claimed, Published
 from nightmail.model.refusals import IdentityFixed, NoKeys, RateLimited, UnknownDevice
 from nightmail.model.rows import Account, Claim, Kept, Keys, Need
 
+from .rules import Steps
 from .state import State, missing_row
 
 MINUTE_MS = 60_000
@@ -167,3 +168,6 @@ def _needs_keys(state: State, device: int) -> list[Need]:
         if account is not None and device in account.devices:
             missing_row(state.keys, Kept.KEYS, device, missing)
     return missing
+
+
+STEPS: Steps = {1: {Published: (needs_published, step_published), Claimed: (needs_claimed, step_claimed)}}

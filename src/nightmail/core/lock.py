@@ -14,7 +14,8 @@ from nightmail.model.records import PinSet, Registered
 from nightmail.model.refusals import AnyRefusal, HandleTaken, PinLocked, PinNeeded, PinWrong
 from nightmail.model.rows import Account, Lock
 
-from .rights import check_rights
+from .rights import check_rights, needs_account
+from .rules import Steps
 from .state import State
 
 
@@ -54,3 +55,6 @@ def try_lock(state: State, account: Account, new: Registered) -> AnyRefusal | No
     if right:
         return None
     return PinLocked(limits.pin_lock_ms) if lock.until else PinWrong(limits.pin_tries - lock.wrong)
+
+
+STEPS: Steps = {1: {PinSet: (needs_account, step_pin_set)}}

@@ -15,15 +15,16 @@ from nightmail.model.notes import Taken
 from nightmail.model.records import Acked
 from nightmail.model.refusals import AckAboveHead, UnknownDevice
 from nightmail.model.rows import DueItem, Entry, EntryRange, Gap, Kept, Mailbox, Need, Queue, queue_id
-from nightmail.model.words import Lane, Reason
+from nightmail.model.words import Kind, Lane, Reason
 
 from . import due
 from .gaps import drop_gaps, first_waiting, gap_at
 from .receipts import Verdicts
+from .rules import Steps
 from .state import Entries, missing_row
 from .state import State as Shard
 
-UNDECRYPTABLE, DONE = Reason.UNDECRYPTABLE, Done()
+CONTROL, UNDECRYPTABLE, DONE = Kind.CONTROL, Reason.UNDECRYPTABLE, Done()
 NO_ENTRIES: Entries = {}
 
 # --- filing -----------------------------------------------------------------------------------
@@ -31,14 +32,14 @@ NO_ENTRIES: Entries = {}
 
 def needs_filing(state: Shard, device: int, life_ms: int, count: int, missing: list[Need]) -> None:
     """What `file` will touch for this device, one of `count`: its mailbox and, if a clock must be set, the due rows."""
-    if (mailbox := _needs_mailbox(state, device, missing)) and (second := _clock(state, mailbox, life_ms)):
-        due.needs_schedule(state, second, count, missing)
+    if (mailbox := _needs_mailbox(state, device, missing)) and (moment := _clock(state, mailbox, life_ms)):
+        due.needs_schedule(state, moment, count, missing)
 
 
 def look_at_clock(state: Shard, mailbox: Mailbox, life_ms: int, count: int) -> None:
     """Raise KeyError unless the due rows that `file` will touch for `count` devices are in memory."""
-    if second := _clock(state, mailbox, life_ms):
-        due.look(state, second, count)
+    if moment := _clock(state, mailbox, life_ms):
+        due.look(state, moment, count)
 
 
 def is_full(state: Shard, mailbox: Mailbox) -> bool:
@@ -54,6 +55,8 @@ def file(state: Shard, device: int, mailbox: Mailbox, lane: Lane, entry: Entry) 
     queue.waiting += 1
     size = len(entry.ciphertext)
     mailbox.bytes += size
+    if state.counts_waking and entry.kind is not CONTROL:
+        mailbox.waking += 1
     state.filed_bytes += size
     number = device << 1 | lane
     entries = state.entries.get(number)
@@ -63,24 +66,24 @@ def file(state: Shard, device: int, mailbox: Mailbox, lane: Lane, entry: Entry) 
         entries[seq] = entry
     if number not in state.filed:
         state.filed[number] = seq
-    if (entry.life_ms or not mailbox.due) and (second := _clock(state, mailbox, entry.life_ms)):
+    if (entry.life_ms or not mailbox.due) and (moment := _clock(state, mailbox, entry.life_ms)):
         if entry.life_ms:
-            due.schedule(state, second, DueItem(device, lane, seq))
+            due.schedule(state, moment, DueItem(device, lane, seq))
         else:
-            mailbox.due = second
-            due.schedule(state, second, DueItem(device, lane, 0))
+            mailbox.due = moment
+            due.schedule(state, moment, DueItem(device, lane, 0))
     state.mailboxes.changed[device] = state.offset
     state.effects.append(Grew(device, lane))
     return seq
 
 
 def _clock(state: Shard, mailbox: Mailbox, life_ms: int) -> int:
-    """The second at which an entry that is filed now must be looked at; 0 if the mailbox's own clock will do."""
+    """The moment at which an entry that is filed now must be looked at; 0 if the mailbox's own clock will do."""
     if life_ms:
         # Counted from the server's clock, not from the stamp, which may stand a little ahead of it.
-        return due.second_of(state.now + life_ms)
+        return due.moment_of(state, state.now + life_ms)
     ttl_ms = state.shard.limits.ttl_ms
-    return due.second_of(state.now + ttl_ms) if ttl_ms and not mailbox.due else 0
+    return due.moment_of(state, state.now + ttl_ms) if ttl_ms and not mailbox.due else 0
 
 
 # --- handing out ------------------------------------------------------------------------------
@@ -171,15 +174,16 @@ def _take(mailbox: Mailbox, entries: Entries, device: int, low: int, high: int, 
     """Let go of the entries from `low` to `high`; returns what their senders are to be told."""
     verdicts = Verdicts(device)
     if low == high and not unreadable and (entry := entries.pop(low, None)) is not None:
-        mailbox.let_go(len(entry.ciphertext))
+        mailbox.let_go(len(entry.ciphertext), entry.kind is not CONTROL)
         verdicts.deliver(entry.by, entry.n, entry.n)  # What a phone says most of the time.
         return verdicts
-    by, first, last, size = 0, 0, 0, 0
+    by, first, last, size, waking = 0, 0, 0, 0, 0
     for seq in range(low, high + 1):
         entry = entries.pop(seq, None)
         if entry is None:
             continue  # A gap: its sender was told when it arose.
         size += len(entry.ciphertext)
+        waking += entry.kind is not CONTROL
         if entry.n != last + 1 or entry.by != by or seq in unreadable:
             # Anything but the usual case: one more of the same sender.
             verdicts.deliver(by, first, last)
@@ -188,7 +192,7 @@ def _take(mailbox: Mailbox, entries: Entries, device: int, low: int, high: int, 
                 verdicts.fail(entry, UNDECRYPTABLE)
                 by = 0
         last = entry.n
-    mailbox.let_go(size)
+    mailbox.let_go(size, waking)
     verdicts.deliver(by, first, last)
     return verdicts
 
@@ -247,3 +251,7 @@ def _needs_entries(state: Shard, queue: Queue, number: int, low: int, high: int,
         else:
             missing.append(EntryRange(number, seq, high))
             return
+
+
+STEPS: Steps = {1: {Acked: (needs_acked, step_acked)}}
+OPTIMISTIC = {Acked}

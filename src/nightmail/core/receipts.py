@@ -23,6 +23,7 @@ from nightmail.model.rows import Account, Change, ChangeKey, Changes, Entry, Kep
 from nightmail.model.spans import Spans, add_span, pairs
 from nightmail.model.words import Lane, Reason, State
 
+from .rules import Steps
 from .state import NOTHING, missing_row
 from .state import State as Shard
 
@@ -238,3 +239,13 @@ def step_changes_acked(state: Shard, by: int, via: int, acked: ChangesAcked) -> 
     for key in heard:
         del items[key]
     state.changes.changed[by] = state.offset
+
+
+STEPS: Steps = {
+    1: {
+        ChangesAcked: (needs_changes_acked, step_changes_acked),
+        Read: (needs_read, step_read),
+        Receipted: (needs_receipted, step_receipted),
+    }
+}
+OPTIMISTIC = {ChangesAcked}

@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from nightmail.model.ids import SERVER, account_of
+from nightmail.model.records import Blocked, Closed, Listed, PinSet, ReceiptsSet
 from nightmail.model.refusals import AnyRefusal, NotAllowed, UnknownAccount, UnknownDevice
-from nightmail.model.rows import Account
+from nightmail.model.rows import Account, Kept, Need
+
+from .state import State, missing_row
+
+
+def needs_account(state: State, _by: int, body: Listed | Closed | Blocked | ReceiptsSet | PinSet) -> list[Need]:
+    """All that a record needs that changes nothing but its account."""
+    missing: list[Need] = []
+    missing_row(state.accounts, Kept.ACCOUNT, body.account, missing)
+    return missing
 
 
 def check_rights(by: int, account: Account | None, number: int) -> AnyRefusal | None:

@@ -1,36 +1,32 @@
 """Taking in a message: accept it once, file it once, answer every retry alike.
 
 Knows:   the sender's stream, the recipient's account and mailboxes.
-Touches: only rows of the recipient's shard; the sender's own copies go there by `tell`.
+Touches: only rows of the recipient's shard; the sender's own copies reach the sender's shard by `tell`.
 
-The recipient's shard decides, so a refusal is final and costs one hop. The watermark of the
-stream never expires: it is the whole memory that a retry needs.
+The recipient's shard decides, so a refusal is final and costs one hop.
 """
 
 from __future__ import annotations
-
-from zlib import crc32
 
 from nightmail.model.answers import Accepted, Said
 from nightmail.model.effects import Answer
 from nightmail.model.ids import DEVICE_BITS, account_of
 from nightmail.model.notes import Placed
-from nightmail.model.records import Copied, Envelope, Receipted, Sent, Voided
+from nightmail.model.records import Copied, Receipted, Sent, Voided
 from nightmail.model.refusals import (
     AnyRefusal,
     MailboxFull,
-    OutOfOrder,
     StaleDevices,
     UnknownRecipient,
 )
-from nightmail.model.rows import Account, Entry, Kept, Need, Numbers, RowKey, Stream
+from nightmail.model.rows import Account, Entry, Need, Stream
 from nightmail.model.words import Reason, State
 
 from . import mailbox, ring
 from .mailbox import file
-from .receipts import note
+from .numbering import answer_out_of_turn, needs_stream, take_number
+from .rules import Steps
 from .state import State as Shard
-from .state import missing_row
 
 FAILED = State.FAILED
 
@@ -40,7 +36,7 @@ FAILED = State.FAILED
 
 def needs_sent(state: Shard, by: int, sent: Sent) -> list[Need]:
     missing: list[Need] = []
-    _needs_stream(state, by, sent.to, missing)
+    needs_stream(state, by, sent.to, missing)
     for envelope in sent.envelopes:
         if account_of(envelope.device) == sent.to:
             mailbox.needs_filing(state, envelope.device, sent.life_ms, len(sent.envelopes), missing)
@@ -58,7 +54,7 @@ def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
     numbers = stream.lanes[lane]
     account = state.accounts.rows[to]
     if n != numbers.last + 1:
-        state.effects.append(Answer(via, _out_of_turn(numbers, sent)))
+        state.effects.append(Answer(via, answer_out_of_turn(numbers, sent)))
         return
     refusal = _check(state, account, by, sent)
     if refusal is not None:
@@ -66,22 +62,8 @@ def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
         return
     assert account is not None
 
-    # The stamp is later than the stream's last one, and than what its sender had seen, within bounds.
-    at, last, limits = state.shard.now, stream.at, state.shard.limits
-    if sent.seen > last and sent.seen >= at:
-        at = min(sent.seen + 1, at + limits.ahead_ms)
-    stream.at = at = at if at > last else last + 1
+    at = take_number(state, key, stream, sent, sent.list_version)
     id_, tag, kind, of, life_ms = sent.id, sent.tag, sent.kind, sent.of, sent.life_ms
-    accepted = Accepted(id_, tag, at, sent.list_version)
-    numbers.last = n
-    numbers.ring += ring.slot(tag, crc32(id_.encode()), at, sent.list_version)
-    low = numbers.low
-    if low < sent.floor or low <= n - limits.ring_acks:
-        ring.forget(numbers, sent.floor, limits.ring_acks)
-    if n == 1:
-        state.streams.rows[key] = stream  # It may be new.
-    state.streams.changed[key] = state.offset
-
     places: tuple[tuple[int, int], ...] = ()
     blocked = by >> DEVICE_BITS in account.blocked if account.blocked else False
     for envelope in () if blocked else sent.envelopes:
@@ -100,20 +82,7 @@ def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
     state.notes.append(Placed(at, by, to, lane, n, id_, of, False, blocked, places))
     if sent.own_envelopes:
         state.tell(account_of(by), Copied(by, to, lane, n, id_, tag, kind, of, life_ms, at, sent.own_envelopes))
-    state.effects.append(Answer(via, accepted))
-
-
-def answer_from_memory(state: Shard, by: int, sent: Sent) -> Said | None:
-    """The answer to a retry, if it can be given without going through the log once more."""
-    stream = state.streams.rows.get((by, sent.to))
-    if stream is None or sent.n > stream.lanes[sent.lane].last:
-        return None
-    return ring.answer_again(stream.lanes[sent.lane], sent)
-
-
-def _out_of_turn(numbers: Numbers, sent: Sent | Voided) -> Said:
-    """The first answer may have been lost: repeat it word for word. What is ahead of its turn is not taken."""
-    return ring.answer_again(numbers, sent) if sent.n <= numbers.last else OutOfOrder(numbers.last + 1)
+    state.effects.append(Answer(via, Accepted(id_, tag, at, sent.list_version)))
 
 
 def _check(state: Shard, account: Account | None, by: int, sent: Sent) -> AnyRefusal | None:
@@ -161,7 +130,7 @@ def _stale(account: Account, by: int, sent: Sent) -> StaleDevices:
 
 def needs_voided(state: Shard, by: int, voided: Voided) -> list[Need]:
     missing: list[Need] = []
-    _needs_stream(state, by, voided.to, missing)
+    needs_stream(state, by, voided.to, missing)
     return missing
 
 
@@ -172,7 +141,7 @@ def step_voided(state: Shard, by: int, via: int, voided: Voided) -> None:
     account = state.accounts.rows[voided.to]
     said: Said
     if voided.n != numbers.last + 1:
-        said = _out_of_turn(numbers, voided)
+        said = answer_out_of_turn(numbers, voided)
     elif account is None:
         said = UnknownRecipient(voided.to)
     else:
@@ -183,57 +152,5 @@ def step_voided(state: Shard, by: int, via: int, voided: Voided) -> None:
     state.effects.append(Answer(via, said))
 
 
-# --- the sender's own copies ------------------------------------------------------------------
-
-
-def needs_copied(state: Shard, _by: int, copied: Copied) -> list[Need]:
-    own = account_of(copied.by)
-    missing: list[Need] = []
-    missing_row(state.accounts, Kept.ACCOUNT, own, missing)
-    missing_row(state.changes, Kept.CHANGES, copied.by, missing)
-    for envelope in copied.envelopes:
-        if account_of(envelope.device) == own:
-            mailbox.needs_filing(state, envelope.device, copied.life_ms, len(copied.envelopes), missing)
-    return missing
-
-
-def step_copied(state: Shard, _by: int, _via: int, copied: Copied) -> None:
-    """File the copies, and tell the sending device of each own device that has none."""
-    account = state.accounts.rows[account_of(copied.by)]
-    if account is None:
-        return
-    sealed: dict[int, Envelope] = {envelope.device: envelope for envelope in copied.envelopes}
-    places: list[tuple[int, int]] = []
-    for device, registration in account.listed.items():
-        if device == copied.by:
-            continue
-        envelope = sealed.get(device)
-        if envelope is None or envelope.registration != registration:
-            # A re-seal names the one device it is for: the others are not missing it.
-            if copied.of is None:
-                _note_uncopied(state, copied, account, device, Reason.STALE_DEVICES)
-            continue
-        box = state.mailboxes.there(device)
-        if mailbox.is_full(state, box):
-            places.append((device, 0))
-            _note_uncopied(state, copied, account, device, Reason.MAILBOX_FULL)
-            continue
-        c = copied
-        entry = Entry(c.by, c.to, c.n, c.id, c.tag, c.kind, c.of, c.at, c.life_ms, envelope.ciphertext)
-        places.append((device, file(state, device, box, copied.lane, entry)))
-    c = copied
-    state.notes.append(Placed(c.at, c.by, c.to, c.lane, c.n, c.id, c.of, True, False, tuple(places)))
-    state.noted.add(c.by)
-
-
-def _note_uncopied(state: Shard, copied: Copied, account: Account, device: int, reason: Reason) -> None:
-    if copied.by in account.devices:
-        n = copied.n
-        lost = Receipted(copied.by, copied.to, copied.lane, device, FAILED, reason, state.now, ((n, n),))
-        note(state, copied.by, lost)
-
-
-def _needs_stream(state: Shard, by: int, to: int, missing: list[Need]) -> None:
-    missing_row(state.accounts, Kept.ACCOUNT, to, missing)
-    if (by, to) not in state.streams.rows:
-        missing.append(RowKey(Kept.STREAM, by, to))
+STEPS: Steps = {1: {Sent: (needs_sent, step_sent), Voided: (needs_voided, step_voided)}}
+OPTIMISTIC = {Sent}

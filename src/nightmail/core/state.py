@@ -18,7 +18,7 @@ import msgspec
 from nightmail.model.effects import Effect, Forward
 from nightmail.model.ids import shard_of
 from nightmail.model.notes import Note
-from nightmail.model.records import AnyBody, Copied, Receipted
+from nightmail.model.records import AnyBody, Told
 from nightmail.model.rows import (
     Account,
     Changes,
@@ -46,7 +46,7 @@ T = TypeVar("T")
 Entries: TypeAlias = dict[int, Entry]
 """Sequence number → entry, of one queue."""
 
-FOLD = 1
+NEWEST_FOLD = 2
 """The newest fold version that this program knows."""
 
 NOTHING: tuple[Need, ...] = ()
@@ -119,12 +119,14 @@ class Table(MutableMapping[K, R | None]):
 class State:
     """One shard after folding everything up to `offset`."""
 
-    def __init__(self, index: int = 0, shards: int = 1, newest_fold: int = FOLD) -> None:
+    def __init__(self, index: int = 0, shards: int = 1, newest_fold: int = NEWEST_FOLD) -> None:
         self.index = index
         self.shards = shards
         self.newest_fold = newest_fold
         self.shard = Shard()
         self.offset = 0
+        self.counts_waking = False
+        """Mailboxes count the entries that may wake their device: since fold 2."""
 
         self.accounts: Table[int, Account] = Table(Account)
         self.keys: Table[int, Keys] = Table(Keys)
@@ -173,7 +175,11 @@ class State:
     def now(self) -> int:
         return self.shard.now
 
-    def tell(self, account: int, body: Copied | Receipted) -> None:
+    def notice_fold(self) -> None:
+        """The shard's fold version is known, or was raised: take note of what that means for every message."""
+        self.counts_waking = self.shard.fold > 1
+
+    def tell(self, account: int, body: Told) -> None:
         """Bring this to the shard of `account`: at once if it is ours, by its log if not."""
         if self.shards == 1 or (there := shard_of(account, self.shards)) == self.index:
             self.derived.append(body)
@@ -188,6 +194,7 @@ class State:
         """Put a row where the fold can see it. What is here already is newer, and stays."""
         if key.kind is Kept.SHARD:
             self.shard = _decoded(decode_shard, key, data) or Shard()
+            self.notice_fold()
             return
         if key.kind is Kept.STREAM:
             if (key.a, key.b) not in self.streams:

@@ -6,8 +6,8 @@ Never:   lets the machine decide a record's fate (law L3). It stops the loop ins
 
 from __future__ import annotations
 
+from nightmail.core.shard import FoldTooNew
 from nightmail.core.state import BadRow
-from nightmail.core.step import FoldTooNew
 
 from .ports import Damaged, EngineError, TooNew
 

@@ -20,12 +20,12 @@ from typing import cast
 from msgspec import Struct
 
 from nightmail.core.deadletters import bury, needs_bury
+from nightmail.core.shard import FoldTooNew
 from nightmail.core.state import SHARD, State
-from nightmail.core.step import FOLDS, LOOKS_FIRST, FoldTooNew
-from nightmail.model.effects import Answer, Effect, Forward
+from nightmail.core.step import FOLDS, OPTIMISTIC
+from nightmail.model.effects import Effect, Forward
 from nightmail.model.ids import SERVER
 from nightmail.model.records import AnyBody, BadRecord, Record, decode_record
-from nightmail.model.refusals import DeadLettered
 from nightmail.model.rows import EntryRange, Need
 
 from .blame import NOT_THE_RECORDS, sentence
@@ -100,8 +100,8 @@ class Folding:
         self._failed_load: Callable[[], None] | None = None
         self._failures = 0
         """Loads that failed, one after the other."""
-        self._poisoned: dict[tuple[int, int], str] = {}
-        """(offset, n): the n-th record under that offset raised."""
+        self._poisoned: dict[tuple[int, int], list[str]] = {}
+        """(offset, n): what the n-th record under that offset raised, and what burying it with care raised."""
 
     @property
     def between_records(self) -> bool:
@@ -203,7 +203,7 @@ class Folding:
                     record = decode_record(batch.data[offset - first])
                 body = record.body
                 kind = type(body)
-                if kind not in LOOKS_FIRST or self._careful:
+                if kind not in OPTIMISTIC or self._careful:
                     done = self._fold_one(offset, record, batch.data[offset - first])
                 else:
                     needs, step = fold[kind]
@@ -223,11 +223,11 @@ class Folding:
                 self._stop(error)
                 return False
             except BadRecord as error:
-                bury(state, offset, batch.data[offset - first], str(error))
+                bury(state, offset, batch.data[offset - first], str(error), SERVER, 0, None)
                 state.offset = offset
                 self._on_poison(offset, error)
             except Exception as error:  # noqa: BLE001  # whatever a mistake of ours may raise
-                self._poisoned[offset, self._nth] = type(error).__name__
+                self._poisoned.setdefault((offset, self._nth), []).append(type(error).__name__)
                 self._careful = self.wants_rebuild = True
                 self._on_poison(offset, error)
                 return False
@@ -263,7 +263,7 @@ class Folding:
     def _step(self, offset: int, data: bytes, by: int, via: int, body: AnyBody) -> bool:
         state = self.state
         if self._poisoned and (offset, self._nth) in self._poisoned:
-            needs, step = needs_bury, partial(self._bury, offset, data)
+            needs, step = partial(self._needs_bury, offset), partial(self._bury, offset, data)
         else:
             needs, step = FOLDS[state.shard.fold][type(body)]
         while missing := needs(state, by, body):
@@ -282,11 +282,17 @@ class Folding:
         self._load(missing, self.run)
         return not (self._loading or self.wants_rebuild or self.stopped)
 
-    def _bury(self, offset: int, data: bytes, state: State, _by: int, via: int, body: AnyBody) -> None:
+    def _needs_bury(self, offset: int, state: State, by: int, body: AnyBody) -> Sequence[Need]:
+        return needs_bury(state, by, body) if self._is_buried_with_care(offset) else ()
+
+    def _bury(self, offset: int, data: bytes, state: State, by: int, via: int, body: AnyBody) -> None:
         """Set aside a record that raised before. What follows from others under its offset goes on."""
-        bury(state, offset, data, f"{self._poisoned[offset, self._nth]} in {type(body).__name__}", body)
-        if via:
-            state.effects.append(Answer(via, DeadLettered()))
+        error = f"{self._poisoned[offset, self._nth][0]} in {type(body).__name__}"
+        bury(state, offset, data, error, by, via, body if self._is_buried_with_care(offset) else None)
+
+    def _is_buried_with_care(self, offset: int) -> bool:
+        """The rows that a record would have changed are looked at once more, unless that, too, has raised."""
+        return len(self._poisoned[offset, self._nth]) == 1
 
     def _stop(self, error: Exception) -> None:
         self.stopped = self.stopped or sentence(error)

@@ -20,15 +20,26 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from nightmail.core.due import is_due
-from nightmail.core.send import answer_from_memory
+from nightmail.core.numbering import answer_from_memory
 from nightmail.core.state import State
+from nightmail.core.step import FOLDS
 from nightmail.model.answers import Said
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.ids import SERVER
-from nightmail.model.limits import DAY_MS
+from nightmail.model.limits import DAY_MS, FoldLimits
 from nightmail.model.notes import Connected, Note
-from nightmail.model.records import Acked, AnyBody, ChangesAcked, Record, Sent, Ticked, encode_record
-from nightmail.model.refusals import DiskFull, Overloaded, Unavailable
+from nightmail.model.records import (
+    Acked,
+    AnyBody,
+    ChangesAcked,
+    FoldRaised,
+    LimitsSet,
+    Record,
+    Sent,
+    Ticked,
+    encode_record,
+)
+from nightmail.model.refusals import DiskFull, NotYet, Overloaded, Unavailable
 from nightmail.model.rows import Need
 from nightmail.model.words import Lane
 
@@ -37,9 +48,6 @@ from .folding import Durable, Folded, Folding
 from .forwarder import Forwarder
 from .ports import RECORD_OVERHEAD, Checkpoint, EngineError, Log, Rows, Stored
 from .saver import Saver, SaverLimits
-
-FREEING = (Acked, ChangesAcked)
-"""Records that are taken even when space runs out, because they give some back."""
 
 TRIM_MS = 60_000
 """How often the log may age when nothing happens."""
@@ -174,6 +182,19 @@ class Loop:
         self._announced = self._log.last if announce_after is None else announce_after
         self._folding.rebuild()
 
+    def adopt(self, fold: int, limits: FoldLimits) -> bool:
+        """Have it written down which fold and which limits decide, if others do. True: it is so.
+
+        Those records may be lost like any other: the caller asks again until it is so.
+        """
+        shard = self.state.shard
+        if shard.fold < fold:
+            self.submit(Record(SERVER, 0, FoldRaised(fold)))
+        if shard.limits != limits:
+            self.submit(Record(SERVER, 0, LimitsSet(limits)))
+        self.flush()
+        return shard.fold >= fold and shard.limits == limits
+
     # --- from the sessions --------------------------------------------------------------------
 
     def submit(self, record: Record, data: bytes | None = None) -> None:
@@ -187,6 +208,8 @@ class Loop:
         elif type(body) is Sent and (known := answer_from_memory(self._folding.state, record.by, body)):
             self._watcher.on_repeated()
             self._say(record, known)  # A retry: the log has it already.
+        elif type(body) not in FOLDS[self._folding.state.shard.fold]:
+            self._say(record, NotYet())  # In the log it would be poison.
         elif (self._overloaded or self._log.tight) and (refusal := self._refusal(body)):
             self._say(record, refusal)
         else:
@@ -196,11 +219,11 @@ class Loop:
 
     def submit_all(self, records: Sequence[Record]) -> None:
         """Take what came in one frame."""
-        if self._overloaded or self._log.tight or not self.ready:
+        state, waiting, data = self._folding.state, self._records, self._data
+        if self._overloaded or self._log.tight or not self.ready or state.shard.fold < state.newest_fold:
             for record in records:
                 self.submit(record)
             return
-        state, waiting, data = self._folding.state, self._records, self._data
         for record in records:
             body = record.body
             if type(body) is Sent and (known := answer_from_memory(state, record.by, body)):
@@ -309,7 +332,7 @@ class Loop:
 
     def _refusal(self, body: AnyBody) -> Said | None:
         """While space or time runs out, only what gives some back is taken."""
-        if type(body) in FREEING:
+        if body.frees_space:
             return None
         return DiskFull() if self._log.tight else Overloaded()
 
@@ -374,7 +397,7 @@ class Loop:
         self._failed_at = self._pace()
         for record in unknown:
             body = record.body
-            if not record.via and isinstance(body, FREEING):
+            if not record.via and isinstance(body, Acked | ChangesAcked):
                 queue = (record.by, body.lane if isinstance(body, Acked) else None)
                 before = self._unheard.get(queue)
                 if before is None or before[1] < body.upto:

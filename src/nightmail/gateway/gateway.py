@@ -17,7 +17,7 @@ from typing import Protocol
 
 from nightmail.engine.ports import Desk, Registry, Seat
 from nightmail.model.forms import Form
-from nightmail.model.records import AnyBody, Claimed, Linked, Record
+from nightmail.model.records import Pace, Record
 from nightmail.model.words import Lane
 from nightmail.wire.closing import CloseCode
 
@@ -78,9 +78,9 @@ class Gateway:
         self._drain_count = 0
         self._greetings: deque[Callable[[], None]] = deque()
         self._last_seen: dict[int, int] = {}
-        self._shares: dict[type[AnyBody], tuple[Shares, str]] = {
-            Claimed: (Shares(limits.claims_per_minute, COUNTED), "claims_limited"),
-            Linked: (Shares(limits.links_per_minute, COUNTED), "links_limited"),
+        self._shares: dict[Pace, tuple[Shares, str]] = {
+            Pace.CLAIM: (Shares(limits.claims_per_minute, COUNTED), "claims_limited"),
+            Pace.LINK: (Shares(limits.links_per_minute, COUNTED), "links_limited"),
         }
         """What an account may do so many times in a minute, over all its connections; and what counts the noes."""
         self._admission = Bucket(limits.connects_per_s, limits.connects_burst, now)
@@ -198,9 +198,9 @@ class Gateway:
         self._submitting = False
         self._soon()
 
-    def share_wait_ms(self, account: int, what: type[AnyBody], now: int) -> int:
+    def share_wait_ms(self, account: int, pace: Pace, now: int) -> int:
         """May it claim another key, or link another device? 0: yes, and that is counted. It survives a connection."""
-        shares, noes = self._shares[what]
+        shares, noes = self._shares[pace]
         if wait_ms := shares.wait_ms(account, now):
             setattr(self.counters, noes, getattr(self.counters, noes) + 1)
         return wait_ms

@@ -19,7 +19,7 @@ from nightmail.engine.ports import REF_BITS, Seat
 from nightmail.model.answers import Said
 from nightmail.model.forms import ACCOUNT_MAX, DEVICE_MAX, NUMBER_MAX, TOKEN_BYTES
 from nightmail.model.ids import DEVICE_BITS, account_of
-from nightmail.model.records import Acked, ChangesAcked, Claimed, Linked, Record, Sent, Voided
+from nightmail.model.records import Acked, ChangesAcked, Pace, Record
 from nightmail.model.refusals import Malformed, RateLimited
 from nightmail.model.rows import Account
 from nightmail.wire.closing import SENTENCES, CloseCode
@@ -79,8 +79,7 @@ STRANGER, CHECKING, LIVE, CLOSING = Stage
 LINGER_MS = 2_000
 """How long a peer has to take the last words before the connection is cut."""
 
-SENDS = (Sent, Voided)
-"""What a device may say only so often: each may leave a stream behind, which never expires."""
+SEND, ITEM = Pace.SEND, Pace.ITEM
 
 LOOKS_AT_ONCE = 8
 """Device lists in one frame: each may be as long as a body."""
@@ -149,13 +148,12 @@ class Session:
                 elif refusal := check(device, body):
                     self._refuse(ref, refusal)
                 else:
-                    if type(body) is Sent or type(body) is Voided:
+                    pace = body.pace
+                    if pace is SEND:
                         sends += 1
                     elif type(body) is Acked or type(body) is ChangesAcked:
                         acks.append(body)
-                    elif (type(body) is Claimed or type(body) is Linked) and (
-                        wait_ms := gateway.share_wait_ms(device >> DEVICE_BITS, type(body), now)
-                    ):
+                    elif pace is not ITEM and (wait_ms := gateway.share_wait_ms(device >> DEVICE_BITS, pace, now)):
                         if ref:
                             self.out.append(Answered(ref, RateLimited(wait_ms)))
                         continue
@@ -188,7 +186,7 @@ class Session:
         taken: list[Record] = []
         assert self._sends is not None
         for record in records:
-            if type(record.body) not in SENDS or self._sends.take(now):
+            if record.body.pace is not SEND or self._sends.take(now):
                 taken.append(record)
             else:
                 self._gateway.counters.rate_limited += 1

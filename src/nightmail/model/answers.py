@@ -10,7 +10,10 @@ from . import refusals
 
 
 class Accepted(Struct, frozen=True, array_like=True, gc=False, tag=1):
-    """*Sent*: durable, and it will be shown exactly once. Repeated word for word to every retry."""
+    """*Sent*: durable, and shown exactly once.
+
+    Repeated word for word to every retry. An empty `tag`: the number was voided.
+    """
 
     id: str
     tag: bytes
@@ -37,14 +40,17 @@ class Done(Struct, frozen=True, array_like=True, gc=False, tag=4):
 
 
 class Stocked(Struct, frozen=True, array_like=True, gc=False, tag=5):
-    """A device's keys are published; so many that are handed out once are there now."""
+    """A device's keys are published; so many one-time keys are there now."""
 
     one_time: int
     one_time_kem: int
 
 
 class Bundle(Struct, frozen=True, array_like=True, gc=False, tag=6):
-    """What a first message to a device is sealed with. Whoever uses it checks its signatures."""
+    """What a first message to a device is sealed with.
+
+    Without `one_time`, or with the last-resort key as `kem`, that kind is used up.
+    """
 
     device: int
     registration: int

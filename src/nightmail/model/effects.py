@@ -10,7 +10,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from .answers import Said
-from .records import Copied, Receipted
+from .records import Told
 from .words import Lane
 
 
@@ -51,7 +51,7 @@ class Forward(Struct, frozen=True, gc=False):
 
     shard: int
     k: int
-    body: Copied | Receipted
+    body: Told
 
 
 Effect: TypeAlias = Answer | Grew | Changed | Dismissed | Low

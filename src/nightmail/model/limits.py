@@ -50,6 +50,8 @@ class FoldLimits(Struct, frozen=True, array_like=True):
     """Due items in one row. Many may fall due in one second, and each change writes its row whole."""
     failures_alone: int = 1_000
     """With so many receipts waiting for a device, further failures share intervals: they are one row."""
+    dead_letters_ms: int = 30 * DAY_MS
+    """A message that could not be applied stays *sent* so long; then it has failed. 0 is never."""
 
 
 class FormLimits(Struct, frozen=True):

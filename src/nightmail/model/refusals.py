@@ -1,4 +1,4 @@
-"""Every no, with a wire code, its fields and a sentence.
+"""Every no, with a wire code, a word for programs, its fields and a sentence for people.
 
     Refusal
     ├── of a send     OutOfOrder · IdReused · NumberVoided · UnknownRecipient · StaleDevices · MailboxFull
@@ -8,7 +8,7 @@
     │                 PinNeeded · PinWrong · PinLocked
     ├── of keys       NoKeys · IdentityFixed
     ├── of form       Malformed
-    └── of the moment Unavailable · Overloaded · DiskFull · DeadLettered · RateLimited
+    └── of the moment Unavailable · Overloaded · DiskFull · DeadLettered · RateLimited · NotYet
 
 `retry` tells whether the same record may succeed later without the sender changing anything.
 """
@@ -21,6 +21,8 @@ from msgspec import Struct
 
 
 class Refusal(Struct, frozen=True, array_like=True):
+    word: ClassVar[str]
+    """What programs read: in HTTP problems, in events of the client, in JSON of the command line. Never changes."""
     retry: ClassVar[bool] = False
 
     @property
@@ -32,12 +34,13 @@ class Refusal(Struct, frozen=True, array_like=True):
     @property
     def sentence(self) -> str:
         """What happened, for a person. Every refusal says its own."""
-        return f"refused: {type(self).__name__}"
+        return f"refused: {self.word}"
 
 
 class OutOfOrder(Refusal, frozen=True, tag=0x10):
-    """The sender skipped a number; nothing was stored."""
+    """The sender skipped a number of its stream; `expected` must come first."""
 
+    word = "out_of_order"
     retry = True
     expected: int
 
@@ -47,8 +50,9 @@ class OutOfOrder(Refusal, frozen=True, tag=0x10):
 
 
 class IdReused(Refusal, frozen=True, tag=0x11):
-    """The number was taken by another message or other content; nothing was stored."""
+    """The number or id was taken by another message, or came with other content."""
 
+    word = "id_reused"
     id: str
 
     @property
@@ -57,8 +61,9 @@ class IdReused(Refusal, frozen=True, tag=0x11):
 
 
 class NumberVoided(Refusal, frozen=True, tag=0x12):
-    """The sender gave this number up earlier."""
+    """The sender itself gave this number up earlier."""
 
+    word = "number_voided"
     id: str
 
     @property
@@ -67,6 +72,9 @@ class NumberVoided(Refusal, frozen=True, tag=0x12):
 
 
 class UnknownRecipient(Refusal, frozen=True, tag=0x13):
+    """There is no such account."""
+
+    word = "unknown_recipient"
     to: int
 
     @property
@@ -75,8 +83,9 @@ class UnknownRecipient(Refusal, frozen=True, tag=0x13):
 
 
 class StaleDevices(Refusal, frozen=True, tag=0x14):
-    """The sender sealed for another set of devices than there is; nothing was stored."""
+    """The sender sealed for another set of devices than there is. It repairs its device list and seals again."""
 
+    word = "stale_devices"
     version: int
     missing: tuple[int, ...]
     extra: tuple[int, ...]
@@ -91,8 +100,12 @@ class StaleDevices(Refusal, frozen=True, tag=0x14):
 
 
 class MailboxFull(Refusal, frozen=True, tag=0x15):
-    """Every device of the recipient holds `limit` undelivered entries, or as many bytes as may wait for it."""
+    """Every device of the recipient holds `limit` undelivered entries, or as many bytes as may wait for it.
 
+    If only some do, the message is accepted and those fail alone.
+    """
+
+    word = "mailbox_full"
     retry = True
     limit: int
 
@@ -102,6 +115,9 @@ class MailboxFull(Refusal, frozen=True, tag=0x15):
 
 
 class AckAboveHead(Refusal, frozen=True, tag=0x20):
+    """A device acknowledged more than it was ever handed."""
+
+    word = "ack_above_head"
     head: int
 
     @property
@@ -110,6 +126,9 @@ class AckAboveHead(Refusal, frozen=True, tag=0x20):
 
 
 class HandleTaken(Refusal, frozen=True, tag=0x30):
+    """The handle is somebody's, and the one who asks has not shown that it is theirs."""
+
+    word = "handle_taken"
     handle: str
 
     @property
@@ -118,6 +137,9 @@ class HandleTaken(Refusal, frozen=True, tag=0x30):
 
 
 class UnknownAccount(Refusal, frozen=True, tag=0x31):
+    """There is no such account."""
+
+    word = "unknown_account"
     account: int
 
     @property
@@ -126,6 +148,9 @@ class UnknownAccount(Refusal, frozen=True, tag=0x31):
 
 
 class UnknownDevice(Refusal, frozen=True, tag=0x32):
+    """There is no such device, or no longer."""
+
+    word = "unknown_device"
     device: int
 
     @property
@@ -134,14 +159,22 @@ class UnknownDevice(Refusal, frozen=True, tag=0x32):
 
 
 class NotAllowed(Refusal, frozen=True, tag=0x33):
+    """Only a device of the account itself may do this."""
+
+    word = "not_allowed"
+
     @property
     def sentence(self) -> str:
         return "only a device of the account itself may do this"
 
 
 class ListConflict(Refusal, frozen=True, tag=0x34):
-    """Another device list came first, or this one names a device that is not linked."""
+    """Another device list came first, or this one names a device that is not linked.
 
+    The next one must be built on `version`.
+    """
+
+    word = "list_conflict"
     version: int
 
     @property
@@ -150,6 +183,9 @@ class ListConflict(Refusal, frozen=True, tag=0x34):
 
 
 class TooManyBlocked(Refusal, frozen=True, tag=0x35):
+    """The block list is full."""
+
+    word = "too_many_blocked"
     limit: int
 
     @property
@@ -158,6 +194,9 @@ class TooManyBlocked(Refusal, frozen=True, tag=0x35):
 
 
 class TooManyDevices(Refusal, frozen=True, tag=0x36):
+    """The account has used up the device numbers of its life."""
+
+    word = "too_many_devices"
     limit: int
 
     @property
@@ -166,8 +205,9 @@ class TooManyDevices(Refusal, frozen=True, tag=0x36):
 
 
 class NoKeys(Refusal, frozen=True, tag=0x37):
-    """The device has not published any keys. It may do so at any moment."""
+    """The device has published no keys. It may do so at any moment."""
 
+    word = "no_keys"
     retry = True
     device: int
 
@@ -177,7 +217,9 @@ class NoKeys(Refusal, frozen=True, tag=0x37):
 
 
 class IdentityFixed(Refusal, frozen=True, tag=0x38):
-    """A device that lost its keys is another device."""
+    """A device keeps the identity keys and the registration that it published first. With others it is another one."""
+
+    word = "identity_fixed"
 
     @property
     def sentence(self) -> str:
@@ -185,8 +227,9 @@ class IdentityFixed(Refusal, frozen=True, tag=0x38):
 
 
 class PinNeeded(Refusal, frozen=True, tag=0x39):
-    """The account has a registration lock."""
+    """The account has a registration lock, and no PIN was given."""
 
+    word = "pin_needed"
     handle: str
 
     @property
@@ -195,6 +238,9 @@ class PinNeeded(Refusal, frozen=True, tag=0x39):
 
 
 class PinWrong(Refusal, frozen=True, tag=0x3A):
+    """Not the PIN of the registration lock; so many tries are left. It was counted."""
+
+    word = "pin_wrong"
     tries: int
     """How many are left."""
 
@@ -204,8 +250,9 @@ class PinWrong(Refusal, frozen=True, tag=0x3A):
 
 
 class PinLocked(Refusal, frozen=True, tag=0x3B):
-    """Too many wrong PINs."""
+    """Too many wrong PINs; none is compared before that time."""
 
+    word = "pin_locked"
     retry = True
     retry_ms: int
 
@@ -215,8 +262,9 @@ class PinLocked(Refusal, frozen=True, tag=0x3B):
 
 
 class TooManyLinked(Refusal, frozen=True, tag=0x3C):
-    """The account has as many devices as it may have at once."""
+    """The account has as many devices as it may have at once. One must be removed first."""
 
+    word = "too_many_linked"
     limit: int
 
     @property
@@ -225,6 +273,9 @@ class TooManyLinked(Refusal, frozen=True, tag=0x3C):
 
 
 class Malformed(Refusal, frozen=True, tag=0x40):
+    """The record breaks a limit of form, or is no record."""
+
+    word = "malformed"
     what: str
 
     @property
@@ -233,8 +284,9 @@ class Malformed(Refusal, frozen=True, tag=0x40):
 
 
 class Unavailable(Refusal, frozen=True, tag=0x50):
-    """The outcome is unknown: the same record again will find out."""
+    """The outcome is unknown: it may have been written down or not. The same record again finds out."""
 
+    word = "unavailable"
     retry = True
 
     @property
@@ -243,8 +295,9 @@ class Unavailable(Refusal, frozen=True, tag=0x50):
 
 
 class Overloaded(Refusal, frozen=True, tag=0x51):
-    """Too much is waiting to be saved; acknowledgements are still taken."""
+    """Too much is waiting to be saved. Acknowledgements are still taken."""
 
+    word = "overloaded"
     retry = True
 
     @property
@@ -253,8 +306,9 @@ class Overloaded(Refusal, frozen=True, tag=0x51):
 
 
 class DiskFull(Refusal, frozen=True, tag=0x52):
-    """Acknowledgements are still taken, because they free space."""
+    """No space to write. Acknowledgements are still taken, because they free space."""
 
+    word = "disk_full"
     retry = True
 
     @property
@@ -263,7 +317,9 @@ class DiskFull(Refusal, frozen=True, tag=0x52):
 
 
 class DeadLettered(Refusal, frozen=True, tag=0x53):
-    """The record is durable but could not be applied. An operator sees it."""
+    """The record is durable but could not be applied; it was set aside for the operator."""
+
+    word = "dead_lettered"
 
     @property
     def sentence(self) -> str:
@@ -271,14 +327,26 @@ class DeadLettered(Refusal, frozen=True, tag=0x53):
 
 
 class RateLimited(Refusal, frozen=True, tag=0x54):
-    """The device sends faster than it may; nothing was stored."""
+    """The device sends faster than it may."""
 
+    word = "rate_limited"
     retry = True
     retry_ms: int
 
     @property
     def sentence(self) -> str:
         return f"too fast: try again in {self.retry_ms} ms"
+
+
+class NotYet(Refusal, frozen=True, tag=0x55):
+    """The shard folds with an older version, which does not know this kind of record: some node is not upgraded yet."""
+
+    word = "not_yet"
+    retry = True
+
+    @property
+    def sentence(self) -> str:
+        return "the server is being upgraded and does not take this yet; try again later"
 
 
 AnyRefusal: TypeAlias = (
@@ -289,5 +357,5 @@ AnyRefusal: TypeAlias = (
     | NoKeys | IdentityFixed
     | PinNeeded | PinWrong | PinLocked
     | Malformed
-    | Unavailable | Overloaded | DiskFull | DeadLettered | RateLimited
+    | Unavailable | Overloaded | DiskFull | DeadLettered | RateLimited | NotYet
 )  # fmt: skip

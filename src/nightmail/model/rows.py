@@ -76,7 +76,7 @@ class Shard(Struct, array_like=True, gc=False):
     fold: int = 1
     limits: FoldLimits = field(default_factory=FoldLimits)
     due: dict[int, int] = field(default_factory=dict)
-    """Hour → the first second in it at which something is due."""
+    """Hour → the first moment in it at which something is due: a second in fold 1, 50 ms since (core/due.py)."""
     next_due: int = 0
     """The earliest of them; 0 if nothing is due, ever."""
     told: dict[int, int] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Shard(Struct, array_like=True, gc=False):
     out_of_chain: int = 0
     """Forwards that jumped ahead and were dropped: only an owner that was replaced sends such."""
     dead: int = 0
-    """Records that could not be applied."""
+    """Dead letters: records that could not be applied, and that nobody has settled yet."""
     low: int = 0
     """Devices that have published keys and have few left."""
     exhausted: int = 0
@@ -96,20 +96,28 @@ class Shard(Struct, array_like=True, gc=False):
 class DueHour(Struct, array_like=True):
     """The slots of one hour in which something is due."""
 
-    seconds: list[int] = field(default_factory=list)
-    """Their numbers, by second, and those of one second in the order in which they were opened (core/due.py)."""
+    slots: list[int] = field(default_factory=list)
+    """Their numbers, by moment, and those of one moment in the order in which they were opened (core/due.py)."""
+
+
+class DueFor(IntEnum):
+    """What a due item is for. The numbers are on disk: only ever add."""
+
+    EXPIRY = 0
+    """A mailbox (`seq` 0), or one entry with a timer of its own."""
+    DEAD_LETTER = 1
+    """The dead letter at offset `seq`."""
 
 
 class DueItem(Struct, frozen=True, array_like=True, gc=False):
-    """`seq` 0: the whole mailbox. Otherwise one entry with a timer of its own."""
-
     device: int
     lane: Lane
     seq: int
+    what: DueFor = DueFor.EXPIRY
 
 
 class Due(Struct, array_like=True):
-    """A slot: what is due in one second, or a part of it, in the order it was scheduled."""
+    """A slot: what is due in one moment, or a part of it, in the order it was scheduled."""
 
     items: list[DueItem] = field(default_factory=list)
 
@@ -237,6 +245,11 @@ class Entry(Struct, frozen=True, array_like=True, gc=False):
     life_ms: int
     ciphertext: bytes
 
+    @property
+    def wakes(self) -> bool:
+        """Whether it may wake a sleeping device. Keys, read marks and other control messages never do."""
+        return self.kind is not Kind.CONTROL
+
 
 class Gap(Struct, frozen=True, array_like=True, gc=False):
     """Sequence numbers that will never bring anything, and why."""
@@ -261,18 +274,21 @@ class Queue(Struct, array_like=True, gc=False):
 class Mailbox(Struct, array_like=True, gc=False):
     lanes: tuple[Queue, Queue] = field(default_factory=lambda: (Queue(), Queue()))
     due: int = 0
-    """The second at which its oldest entries are looked at; 0: none is set."""
+    """The moment at which its oldest entries are looked at; 0: none is set."""
     bytes: int = 0
     """Of ciphertext, in both lanes. Less than there is where entries were filed before this was counted."""
+    waking: int = 0
+    """How many waiting entries may wake the device. Less than there are where some were filed in fold 1."""
 
     @property
     def waiting(self) -> int:
         normal, high = self.lanes
         return normal.waiting + high.waiting
 
-    def let_go(self, size: int) -> None:
-        """So many bytes wait no longer."""
+    def let_go(self, size: int, waking: int) -> None:
+        """So many bytes, and so many entries that may wake the device, wait no longer."""
         self.bytes = self.bytes - size if self.bytes > size else 0
+        self.waking = self.waking - waking if self.waking > waking else 0
 
 
 ChangeKey: TypeAlias = tuple[int, int, int, int, int, int]

@@ -9,7 +9,9 @@ class Lane(IntEnum):
     """Which queue of a mailbox. High drains first; it never changes where a message is displayed."""
 
     NORMAL = 0
+    """Messages and receipts."""
     HIGH = 1
+    """Drains before normal. It changes when something arrives, never where it is displayed."""
 
 
 class Kind(IntEnum):
@@ -17,16 +19,22 @@ class Kind(IntEnum):
 
     TEXT = 1
     MEDIA = 2
+    """A sealed pointer to media."""
     CONTROL = 3
+    """Between clients."""
 
 
 class State(IntEnum):
     """What has become of a message on one device. Never goes backward."""
 
     SENT = 1
+    """Accepted by the server."""
     DELIVERED = 2
+    """Durable on the device."""
     READ = 3
+    """Looked at by the person."""
     FAILED = 4
+    """Will never be shown on the device; the reason says why."""
 
 
 class Reason(IntEnum):
@@ -34,13 +42,17 @@ class Reason(IntEnum):
 
     NONE = 0
     MAILBOX_FULL = 1
+    """The device already held as many entries as it may."""
     EXPIRED = 2
+    """Undelivered for too long, or past its own timer."""
     DEVICE_REMOVED = 3
+    """The device was revoked."""
     UNDECRYPTABLE = 4
+    """The device could not open it."""
     STALE_DEVICES = 5
-    """A device of the sender's own that no copy was sealed for: the sender seals one for it."""
+    """No copy was sealed for this device of the sender's own; the sender seals one for it."""
     ACKNOWLEDGED = 6
-    """The device itself acknowledged it, and has forgotten that."""
+    """The device itself acknowledged it, and has forgotten that: it was restored from a backup, perhaps."""
 
 
 class Platform(IntEnum):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from nightmail.core.state import NEWEST_FOLD
 from nightmail.engine.filelog.files import OsFiles
 from nightmail.engine.folder import DataFolder
 from nightmail.engine.loop import Loop
@@ -22,7 +23,6 @@ from nightmail.engine.trace import Tracer
 from nightmail.engine.writer import Writer
 from nightmail.model.effects import Effect
 from nightmail.model.ids import SERVER
-from nightmail.model.records import LimitsSet, Record
 
 from .config import Config
 from .observe import Figures, LogWatcher, WatchedLog
@@ -80,19 +80,18 @@ class Heart:
         self.check()
         # After a crash no line says that connections ended.
         self.loop.note_connection(SERVER, here=False)
-        self.set_limits()
+        self.adopt_settings()
 
     def check(self) -> None:
         """Raises EngineError if the loop cannot go on."""
         if self.loop.stopped:
             raise self.loop.stopped
 
-    def set_limits(self) -> None:
-        """Limits that decide are themselves logged: have them written down if they differ."""
+    def adopt_settings(self) -> None:
+        """Have the newest fold of this program and the operator's limits decide from here on, if others still do."""
         loop = self.loop
-        if loop.idle and loop.state.shard.limits != self._limits:
-            loop.submit(Record(SERVER, 0, LimitsSet(self._limits)))
-            loop.flush()
+        if loop.idle:
+            loop.adopt(NEWEST_FOLD, self._limits)
 
     def close(self) -> None:
         """Waits for what is under way on the threads. The loop must not be driven any more."""

@@ -213,7 +213,7 @@ class Node:
         self._ticks += 1
         if self._ticks % SLOW_TICKS == 0:
             self.listener.refresh()
-            self.heart.set_limits()
+            self.heart.adopt_settings()
         if self._ticks % DEPTH_TICKS == 0:
             self.tally.turn()
 

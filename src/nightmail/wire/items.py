@@ -13,21 +13,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from nightmail.model.answers import Said
-from nightmail.model.records import (
-    Acked,
-    Blocked,
-    ChangesAcked,
-    Claimed,
-    Closed,
-    Linked,
-    Listed,
-    Published,
-    Read,
-    ReceiptsSet,
-    Sent,
-    Unlinked,
-    Voided,
-)
+from nightmail.model.records import SaidByDevices
 from nightmail.model.rows import Change, Entry
 from nightmail.model.words import Lane, Reason
 
@@ -40,11 +26,6 @@ PATH = "/v1/connect"
 
 REF_MAX = (1 << 24) - 1
 """A device numbers its questions; it may begin again at 1 after this many."""
-
-SpokenByDevices: TypeAlias = (
-    Sent | Voided | Acked | ChangesAcked | Read
-    | Linked | Listed | Unlinked | Closed | Blocked | ReceiptsSet | Published | Claimed
-)  # fmt: skip
 
 
 class Item(Struct, frozen=True, array_like=True, gc=False):
@@ -73,7 +54,7 @@ class Ask(Item, frozen=True, tag=2):
     """A record for the log. Its answer comes back under `ref`; 0: no answer is wanted."""
 
     ref: int
-    body: SpokenByDevices
+    body: SaidByDevices
 
 
 class Look(Item, frozen=True, tag=3):

@@ -37,7 +37,7 @@ from nightmail.model.records import (
     Voided,
 )
 from nightmail.model.words import Kind, Lane, Platform
-from nightmail.wire.items import SpokenByDevices
+from nightmail.wire.items import SaidByDevices
 from sim.strict import StrictState
 from tests.conformance.test_rows import inline
 from tests.engine.rig import ALICE, BOB, PHONE, SELDOM, START, TABLET, a_message, a_person
@@ -87,7 +87,7 @@ BODIES: dict[type[AnyBody], st.SearchStrategy[AnyBody]] = {
 
 
 def test_everything_that_devices_say_is_tried() -> None:
-    assert set(get_args(SpokenByDevices)) <= set(BODIES)
+    assert set(get_args(SaidByDevices)) <= set(BODIES)
 
 
 class Noting(Watcher):

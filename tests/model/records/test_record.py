@@ -9,69 +9,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightmail.core.state import decode_entry, encode_row
 from nightmail.model.limits import FoldLimits
-from nightmail.model.notes import Note
 from nightmail.model.records import (
     Acked,
     AnyBody,
+    Author,
     BadRecord,
-    Batch,
+    Body,
     Copied,
     Envelope,
     Forwarded,
     LimitsSet,
     Receipted,
     Record,
+    SaidByDevices,
     Sent,
     Ticked,
+    Told,
     decode_record,
     encode_record,
 )
-from nightmail.model.rows import Change, Changes, Entry, Kept, Row, RowKey, Shard, queue_id
-from nightmail.model.words import Kind, Lane, Platform, Reason, State
+from nightmail.model.rows import Entry
+from nightmail.model.words import Kind, Lane, Reason, State
+from tests.model.values import built, ids, named
 
 BODIES = get_args(AnyBody)
-ROWS = get_args(Row)
-ids = st.integers(0, 2**61 - 1)
-
-FIELDS: dict[Any, st.SearchStrategy[Any]] = {
-    int: ids,
-    bool: st.booleans(),
-    str: st.text(max_size=20),
-    bytes: st.binary(max_size=40),
-    bytearray: st.binary(max_size=40).map(bytearray),
-    **{word: st.sampled_from(word) for word in (Kind, Lane, Platform, Reason, State)},
-}
-
-
-def built(kind: Any) -> st.SearchStrategy[Any]:
-    """Any value of a type of the model, by its annotations."""
-    if kind in FIELDS:
-        return FIELDS[kind]
-    if hasattr(kind, "__struct_fields__"):
-        hints = {field.name: field.type for field in msgspec.structs.fields(kind)}
-        return st.builds(kind, **{name: built(hint) for name, hint in hints.items()})
-    origin, args = getattr(kind, "__origin__", None), get_args(kind)
-    if origin is tuple and args[-1] is ...:
-        return st.lists(built(args[0]), max_size=3).map(tuple)
-    if origin is tuple:
-        return st.tuples(*map(built, args))
-    if origin is list:
-        return st.lists(built(args[0]), max_size=3)
-    if origin is dict:
-        return st.dictionaries(built(args[0]), built(args[1]), max_size=3)
-    if kind is type(None):
-        return st.none()
-    assert args, kind
-    return st.one_of(*map(built, args))
-
-
-def named(kinds: tuple[Any, ...]) -> Any:
-    return pytest.mark.parametrize("kind", kinds, ids=[kind.__name__ for kind in kinds])
-
-
-# --- records ----------------------------------------------------------------------------------
 
 
 @named(BODIES)
@@ -137,10 +99,6 @@ def test_records_are_values() -> None:
         one.upto = 6  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def test_a_batch_knows_its_last_offset() -> None:
-    assert Batch(5, 0, [Record(0, 0, Ticked()), Record(0, 0, Ticked())]).last == 6
-
-
 def test_a_record_of_an_older_program_that_lacks_newer_fields_is_read_with_their_defaults() -> None:
     assert decode_record(bytes(16) + msgspec.msgpack.encode([3, 0, 7])) == Record(0, 0, Acked(Lane.NORMAL, 7, ()))
     older = msgspec.msgpack.encode([50, [123]])
@@ -159,62 +117,43 @@ def test_a_forward_carries_only_what_shards_say_to_each_other() -> None:
         assert decode_record(encode_record(record)) == record
 
 
-# --- rows -------------------------------------------------------------------------------------
+# --- each class says everything about its record ----------------------------------------------
 
 
-@named((*ROWS, Entry))
-@given(data=st.data())
-def test_a_row_comes_back_as_it_was_written_in_the_same_order_and_bytes(kind: Any, data: st.DataObject) -> None:
-    row = data.draw(built(kind))
-    encoded = encode_row(row)
-    loaded = msgspec.msgpack.decode(encoded, type=kind)
-    assert loaded == row
-    assert encode_row(loaded) == encoded
+def subclasses() -> set[type[Body]]:
+    return set(Body.__subclasses__())
 
 
-@named((*ROWS, Entry, *get_args(Note)))
-@given(data=st.binary(max_size=120))
-def test_random_bytes_are_a_row_or_a_decode_error_and_nothing_else(kind: Any, data: bytes) -> None:
-    with suppress(msgspec.DecodeError, UnicodeDecodeError):
-        msgspec.msgpack.decode(data, type=kind)
+def test_every_record_is_in_the_union_of_its_topic() -> None:
+    assert set(BODIES) == subclasses()
 
 
-@given(st.binary(max_size=120))
-def test_random_bytes_are_an_entry_or_a_decode_error_and_nothing_else(data: bytes) -> None:
-    with suppress(msgspec.DecodeError, UnicodeDecodeError):
-        decode_entry(data)
+@named(BODIES)
+def test_a_record_says_itself_who_may_say_it_and_whose_shard_decides(kind: type[Body]) -> None:
+    assert isinstance(vars(kind)["said_by"], Author)
+    assert "home" in vars(kind), "without it, it would be routed nowhere"
 
 
-def test_a_loaded_receipt_is_found_under_the_key_it_was_noted_under() -> None:
-    key = (1, 2, Lane.HIGH, 3, State.FAILED, 4)
-    changes = Changes(1, {key: Change(key, 1, 5, Reason.EXPIRED, [4, 4])})
-    loaded = msgspec.msgpack.decode(encode_row(changes), type=Changes)
-    assert loaded.items[key] == changes.items[key]
-    assert loaded.items[key].state is State.FAILED
+@named(BODIES)
+def test_a_record_that_a_peer_may_say_has_a_form_and_no_other_has(kind: type[Body]) -> None:
+    assert ("form" in vars(kind)) == bool(kind.said_by & (Author.DEVICE | Author.SERVER))
 
 
-def test_a_shard_at_birth_knows_nothing() -> None:
-    assert Shard() == Shard(now=0, fold=1, limits=FoldLimits(), next_due=0)
-    assert Shard().due is not Shard().due
+def test_what_devices_may_say_over_their_connection_is_what_says_so() -> None:
+    assert set(get_args(SaidByDevices)) == {kind for kind in subclasses() if kind.said_by & Author.DEVICE}
 
 
-def test_queues_of_one_device_lie_side_by_side() -> None:
-    assert [queue_id(device, lane) for device in (4, 5) for lane in Lane] == [8, 9, 10, 11]
+def test_what_shards_tell_each_other_is_what_says_so() -> None:
+    assert {*get_args(Told), Forwarded} == {kind for kind in subclasses() if kind.said_by & Author.SHARD}
 
 
-def test_every_table_has_a_number_that_never_changes() -> None:
-    assert {kind.name: int(kind) for kind in Kept} == {
-        "SHARD": 0,
-        "ACCOUNT": 1,
-        "STREAM": 2,
-        "MAILBOX": 3,
-        "CHANGES": 4,
-        "DUE_HOUR": 5,
-        "DUE": 6,
-        "DEAD_LETTER": 7,
-        "KEYS": 8,
-    }
-    assert RowKey(Kept.ACCOUNT, 5) == RowKey(Kept.ACCOUNT, 5, 0)
+def test_only_acknowledgements_free_space() -> None:
+    assert {kind.__name__ for kind in subclasses() if kind.frees_space} == {"Acked", "ChangesAcked"}
+
+
+def test_a_body_that_says_nothing_of_its_home_is_our_mistake() -> None:
+    with pytest.raises(AssertionError, match="Body does not say whose shard decides"):
+        Body().home(5)
 
 
 # --- what the server is told of a message -----------------------------------------------------

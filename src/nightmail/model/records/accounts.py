@@ -1,0 +1,136 @@
+"""Accounts: registered, closed, and what each of them wishes."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from nightmail.model.answers import Done, Joined
+from nightmail.model.forms import (
+    ACCOUNT_MAX,
+    NUMBER_MAX,
+    PIN_BYTES,
+    PIN_SALT_BYTES,
+    TOKEN_BYTES,
+    Complaint,
+    Form,
+    out_of,
+    too_long_a_label,
+)
+from nightmail.model.ids import account_id
+from nightmail.model.words import Platform
+
+from .body import Author, Body
+
+
+class Registered(Body, frozen=True, tag=16):
+    """An account begins, with its first device; or the owner of its handle takes it over, and its former devices end.
+
+    `token` is the SHA-256 of the device's token: the token itself is never stored. `verified` says that the operator's
+    verification has shown whose the handle is. `pin` is compared with the registration lock; empty: none was given.
+    """
+
+    said_by = Author.SERVER
+    answered_by = (Joined,)
+
+    account: int
+    handle: str
+    registration: int
+    token: bytes
+    label: str
+    platform: Platform
+    verified: bool = False
+    pin: bytes = b""
+
+    def home(self, by: int) -> int:
+        return self.account
+
+    def form(self, by: int, limits: Form) -> Complaint:
+        if not 1 <= len(self.handle) <= limits.handle_chars:
+            return f"a handle has 1 to {limits.handle_chars} characters"
+        if self.account != account_id(self.handle):
+            return "account is not what follows from the handle"
+        if len(self.pin) not in (0, PIN_BYTES):
+            return f"pin is not a digest of {PIN_BYTES} bytes"
+        return joins(self.account, self.registration, self.token, self.label, limits)
+
+
+class Closed(Body, frozen=True, tag=20):
+    """An account ends, with all its devices."""
+
+    said_by = Author.DEVICE | Author.SERVER
+    answered_by = (Done,)
+
+    account: int
+
+    def home(self, by: int) -> int:
+        return self.account
+
+    def form(self, by: int, limits: Form) -> Complaint:
+        return out_of(self.account, 1, ACCOUNT_MAX, "account")
+
+
+class Blocked(Body, frozen=True, tag=21):
+    """`account` wants (not) to hear from `peer`."""
+
+    said_by = Author.DEVICE
+    answered_by = (Done,)
+
+    account: int
+    peer: int
+    on: bool
+
+    def home(self, by: int) -> int:
+        return self.account
+
+    def form(self, by: int, limits: Form) -> Complaint:
+        return out_of(self.account, 1, ACCOUNT_MAX, "account") or out_of(self.peer, 1, ACCOUNT_MAX, "peer")
+
+
+class ReceiptsSet(Body, frozen=True, tag=22):
+    """Read receipts, in both directions, on or off."""
+
+    said_by = Author.DEVICE
+    answered_by = (Done,)
+
+    account: int
+    on: bool
+
+    def home(self, by: int) -> int:
+        return self.account
+
+    def form(self, by: int, limits: Form) -> Complaint:
+        return out_of(self.account, 1, ACCOUNT_MAX, "account")
+
+
+class PinSet(Body, frozen=True, tag=26):
+    """The account's registration lock, from here on; both empty: none. Only the server makes a digest."""
+
+    said_by = Author.SERVER
+    answered_by = (Done,)
+
+    account: int
+    salt: bytes
+    digest: bytes
+
+    def home(self, by: int) -> int:
+        return self.account
+
+    def form(self, by: int, limits: Form) -> Complaint:
+        if (len(self.salt), len(self.digest)) not in ((0, 0), (PIN_SALT_BYTES, PIN_BYTES)):
+            return f"a lock has a salt of {PIN_SALT_BYTES} and a digest of {PIN_BYTES} bytes, or neither"
+        return out_of(self.account, 1, ACCOUNT_MAX, "account")
+
+
+Bodies: TypeAlias = Registered | Closed | Blocked | ReceiptsSet | PinSet
+DeviceBodies: TypeAlias = Closed | Blocked | ReceiptsSet
+
+
+def joins(account: int, registration: int, token: bytes, label: str, limits: Form) -> Complaint:
+    """What is wrong with a new device, the first one of its account or another."""
+    if len(token) != TOKEN_BYTES:
+        return f"token is not a digest of {TOKEN_BYTES} bytes"
+    return (
+        too_long_a_label(label, limits)
+        or out_of(account, 1, ACCOUNT_MAX, "account")
+        or out_of(registration, 0, NUMBER_MAX, "registration")
+    )

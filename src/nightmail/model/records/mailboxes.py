@@ -1,0 +1,60 @@
+"""Mailboxes: acknowledged by their device, and looked at when time has passed."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from nightmail.model.answers import Done
+from nightmail.model.forms import NUMBER_MAX, Complaint, Form, out_of
+from nightmail.model.ids import account_of
+from nightmail.model.words import Lane
+
+from .body import Author, Body
+
+
+class Acked(Body, frozen=True, tag=3):
+    """Everything up to `upto` is durable on the device, except what it could not open."""
+
+    said_by = Author.DEVICE
+    frees_space = True
+    answered_by = (Done,)
+
+    lane: Lane
+    upto: int
+    unreadable: tuple[int, ...] = ()
+
+    def home(self, by: int) -> int:
+        return account_of(by)
+
+    def form(self, by: int, limits: Form) -> Complaint:
+        if len(self.unreadable) > limits.unreadable:
+            return f"more than {limits.unreadable} unreadable numbers"
+        return out_of(self.upto, 0, NUMBER_MAX, "upto")
+
+
+class Expired(Body, frozen=True, tag=49):
+    """One due item: a mailbox whose oldest entries may be too old (`seq` 0), or one entry with a timer."""
+
+    said_by = Author.FOLD
+
+    device: int
+    lane: Lane
+    seq: int
+
+    def home(self, by: int) -> int:
+        return account_of(self.device)
+
+
+class Watched(Body, frozen=True, tag=52):
+    """A mailbox's clock is set again, by the oldest entry that it still holds."""
+
+    said_by = Author.FOLD
+
+    device: int
+
+    def home(self, by: int) -> int:
+        return account_of(self.device)
+
+
+Bodies: TypeAlias = Acked | Expired | Watched
+DeviceBodies: TypeAlias = Acked

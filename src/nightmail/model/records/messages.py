@@ -1,0 +1,166 @@
+"""Messages: sent, given up, and copied to the sender's own devices."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from nightmail.model.answers import Accepted, Settled
+from nightmail.model.forms import (
+    ACCOUNT_MAX,
+    DEVICE_MAX,
+    NUMBER_BITS,
+    NUMBER_MAX,
+    TAG_BYTES,
+    Complaint,
+    Form,
+    out_of,
+    wrong_id,
+)
+from nightmail.model.ids import ACCOUNT_BITS, DEVICE_BITS, MESSAGE_ID, MESSAGE_ID_CHARS, account_of
+from nightmail.model.words import Kind, Lane
+
+from .body import Author, Body, Pace
+
+
+class Envelope(Struct, frozen=True, array_like=True, gc=False):
+    """One device's ciphertext. `registration` tells a device from its reset successor."""
+
+    device: int
+    registration: int
+    ciphertext: bytes
+
+
+class Sent(Body, frozen=True, tag=1):
+    """A message, sealed for every device of `to` and for every other device of the sender."""
+
+    said_by = Author.DEVICE
+    pace = Pace.SEND
+    answered_by = (Accepted, Settled)
+
+    to: int
+    lane: Lane
+    n: int
+    """Its number in the sender's stream to `to`, in this lane. Starts at 1, grows by 1."""
+    floor: int
+    """The lowest number whose answer the sender still waits for."""
+    seen: int
+    """The newest stamp that the sender had displayed in this conversation."""
+    id: str
+    tag: bytes
+    """Digest of the content, made by the sender: tells a retry from a reused number."""
+    kind: Kind
+    of: str | None
+    """For a re-seal: the id of the message that is sealed again for one device."""
+    life_ms: int
+    """Drop it this long after it was accepted; 0 means the mailbox's own limit."""
+    list_version: int
+    envelopes: tuple[Envelope, ...]
+    own_envelopes: tuple[Envelope, ...]
+
+    def home(self, by: int) -> int:
+        return self.to
+
+    def form(self, by: int, limits: Form) -> Complaint:
+        envelopes, n, floor, ident = self.envelopes, self.n, self.floor, self.id
+        if len(envelopes) == 1 and not self.own_envelopes:
+            (envelope,) = envelopes
+            to, device = self.to, envelope.device
+            if (
+                # The usual message, to a single device: everything below, in one expression. Numbers are shifted
+                # away: nothing is left of numbers in their bounds, and something of a negative one.
+                not (n | floor | self.seen | self.list_version | envelope.registration) >> NUMBER_BITS
+                and not (to | device >> DEVICE_BITS) >> ACCOUNT_BITS
+                and to > 0
+                and device > 0
+                and 0 < floor <= n < floor + limits.window
+                and 0 <= self.life_ms <= limits.lifetime_ms
+                and len(self.tag) == TAG_BYTES
+                and self.of is None
+                and len(envelope.ciphertext) <= limits.body_bytes
+                and len(ident) <= MESSAGE_ID_CHARS
+                and ident.startswith(f"{by:x}:")
+                and MESSAGE_ID.match(ident) is not None
+            ):
+                return None
+        return (
+            _numbered(self, by, limits)
+            or out_of(self.seen, 0, NUMBER_MAX, "seen")
+            or out_of(self.life_ms, 0, limits.lifetime_ms, "life_ms")
+            or out_of(self.list_version, 0, NUMBER_MAX, "list_version")
+            or (len(self.tag) != TAG_BYTES and f"tag is not {TAG_BYTES} bytes")
+            or (self.of is not None and len(self.of) > MESSAGE_ID_CHARS and "of is too long")
+            or _enveloped(self.envelopes, limits)
+            or _enveloped(self.own_envelopes, limits)
+            or None
+        )
+
+
+class Voided(Body, frozen=True, tag=2):
+    """A number whose message was given up: consumed, so that the next one can be accepted."""
+
+    said_by = Author.DEVICE
+    pace = Pace.SEND
+    answered_by = (Accepted, Settled)
+
+    to: int
+    lane: Lane
+    n: int
+    floor: int
+    id: str
+
+    def home(self, by: int) -> int:
+        return self.to
+
+    def form(self, by: int, limits: Form) -> Complaint:
+        return _numbered(self, by, limits)
+
+
+class Copied(Body, frozen=True, tag=32):
+    """From shard to shard: a message was accepted; file the sender's own copies."""
+
+    said_by = Author.SHARD | Author.FOLD
+
+    by: int
+    to: int
+    lane: Lane
+    n: int
+    id: str
+    tag: bytes
+    kind: Kind
+    of: str | None
+    life_ms: int
+    at: int
+    envelopes: tuple[Envelope, ...]
+
+    def home(self, by: int) -> int:
+        return account_of(self.by)
+
+
+Bodies: TypeAlias = Sent | Voided | Copied
+DeviceBodies: TypeAlias = Sent | Voided
+
+
+def _numbered(body: Sent | Voided, by: int, limits: Form) -> Complaint:
+    return (
+        out_of(body.to, 1, ACCOUNT_MAX, "to")
+        or out_of(body.n, 1, NUMBER_MAX, "n")
+        or out_of(body.floor, max(1, body.n - limits.window + 1), body.n, "floor")
+        or wrong_id(by, body.id)
+    )
+
+
+def _enveloped(envelopes: tuple[Envelope, ...], limits: Form) -> Complaint:
+    if len(envelopes) > limits.envelopes:
+        return f"more than {limits.envelopes} envelopes"
+    if len({envelope.device for envelope in envelopes}) < len(envelopes):
+        return "two envelopes for one device"
+    for envelope in envelopes:
+        if len(envelope.ciphertext) > limits.body_bytes:
+            return f"a body of more than {limits.body_bytes} bytes"
+        if wrong := out_of(envelope.device, 1, DEVICE_MAX, "device") or out_of(
+            envelope.registration, 0, NUMBER_MAX, "registration"
+        ):
+            return wrong
+    return None

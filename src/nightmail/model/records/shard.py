@@ -1,0 +1,47 @@
+"""What concerns a shard as a whole: time, limits, the version of its fold.
+
+None of these has a home: each is appended to the log of the shard that it concerns.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from nightmail.model.ids import SERVER
+from nightmail.model.limits import FoldLimits
+
+from .body import Author, Body
+
+
+class Ticked(Body, frozen=True, tag=48):
+    """Something is due. What, follows from the rows and the batch's time."""
+
+    said_by = Author.TIME
+
+    def home(self, by: int) -> int:
+        return SERVER
+
+
+class LimitsSet(Body, frozen=True, tag=50):
+    """The limits of the fold, from here on."""
+
+    said_by = Author.OPERATOR
+
+    limits: FoldLimits
+
+    def home(self, by: int) -> int:
+        return SERVER
+
+
+class FoldRaised(Body, frozen=True, tag=51):
+    """From here on records are folded as `version` says: every node supports it."""
+
+    said_by = Author.OPERATOR
+
+    version: int
+
+    def home(self, by: int) -> int:
+        return SERVER
+
+
+Bodies: TypeAlias = Ticked | LimitsSet | FoldRaised

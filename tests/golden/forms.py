@@ -1,0 +1,78 @@
+"""Rows as an older fold wrote them: what was appended to a row since then does not count for that fold.
+
+Fields are only ever appended, with defaults that an older fold leaves alone. So the bytes of a row, cut back to the
+fields that the fold knew, are what it always wrote; and a program that knows only that fold reads just those.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from nightmail.model.rows import Kept
+
+
+class DueItem1(Struct, array_like=True):
+    device: int
+    lane: int
+    seq: int
+
+
+class Due1(Struct, array_like=True):
+    items: list[DueItem1]
+
+
+class Mailbox1(Struct, array_like=True):
+    lanes: Any
+    due: int
+    bytes: int
+
+
+class FoldLimits1(Struct, array_like=True):
+    mailbox_entries: int
+    ring_acks: int
+    ttl_ms: int
+    ahead_ms: int
+    tick_items: int
+    blocked_accounts: int
+    pin_tries: int
+    pin_lock_ms: int
+    stock_one_time: int
+    stock_kem: int
+    low_one_time: int
+    low_kem: int
+    claims_kept: int
+    claims_kept_ms: int
+    claims_per_minute: int
+    devices: int
+    mailbox_bytes: int
+    slot_items: int
+    failures_alone: int
+
+
+class Shard1(Struct, array_like=True):
+    now: int
+    fold: int
+    limits: FoldLimits1
+    due: dict[int, int]
+    next_due: int
+    told: dict[int, int]
+    heard: dict[int, int]
+    out_of_chain: int
+    dead: int
+    low: int
+    exhausted: int
+
+
+FORMS: dict[int, dict[Kept, type[Struct]]] = {
+    1: {Kept.SHARD: Shard1, Kept.MAILBOX: Mailbox1, Kept.DUE: Due1},
+}
+"""Fold → the rows that have grown since, as they were."""
+
+
+def as_written_by(fold: int, kind: Kept, data: bytes) -> bytes:
+    if form := FORMS.get(fold, {}).get(kind):
+        return msgspec.msgpack.encode(msgspec.msgpack.decode(data, type=form))
+    return data
