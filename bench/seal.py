@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from nightmail.client.sqlite_store import SqliteStore
+from nightmail.client.store.sqlite import SqliteStore
 from nightmail.e2ee import bundles, keys, peers, state
 from nightmail.e2ee.chance import SYSTEM
 from nightmail.e2ee.content import Content, encode_content

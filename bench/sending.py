@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from random import Random
 
-from nightmail.client.machine import Machine
-from nightmail.client.store import Identity, Store
+from nightmail.client.machine.machine import Machine
+from nightmail.client.store.port import Store
+from nightmail.client.store.rows import Identity
 from nightmail.e2ee import keys
 from nightmail.e2ee.chance import SYSTEM
 from nightmail.e2ee.content import Content, encode_content
@@ -45,7 +46,7 @@ class Sender:
         self._now = NOW
         self.content = encode_content(Content(Kind.TEXT, "x" * (content_bytes - 7)))
         self._machine.connected(NOW)
-        self._machine.frames()
+        self._machine.turn()
         self._hear(Welcome(VERSION, NOW, "bench", 30_000, 256, 65_536, 1 << 20))
         self.answer(self.send())
 
@@ -53,7 +54,7 @@ class Sender:
         """What is measured: until the frame is there to be written, and everything behind it is durable."""
         self._now += 1
         self._machine.compose(BOB, self.content, self._now)
-        return self._machine.frames()
+        return self._machine.turn().frames
 
     def answer(self, frames: list[bytes]) -> None:
         """Say yes to everything, until nothing more is asked."""
@@ -64,8 +65,7 @@ class Sender:
                         self._hear(Devices(item.ref, item.account, *self._lists[item.account]))
                     elif isinstance(item, Ask) and item.ref:
                         self._hear(Answered(item.ref, self._say(item.body)))
-            frames = self._machine.frames()
-        self._machine.events()
+            frames = self._machine.turn().frames
 
     def _hear(self, item: FromServer) -> None:
         self._machine.receive(encode([item]), self._now)

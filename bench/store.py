@@ -23,9 +23,9 @@ from msgspec.structs import replace
 
 from nightmail.client import Passphrase
 from nightmail.client.messages import Message, Tick
-from nightmail.client.profile import Profile
-from nightmail.client.sqlite_store import NAME, SqliteStore
-from nightmail.client.words import terms_of
+from nightmail.client.profile.profile import Profile
+from nightmail.client.store.search import terms_of
+from nightmail.client.store.sqlite import NAME, SqliteStore
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.model.ids import MessageId, account_id, device_id
 from nightmail.model.words import Kind

@@ -189,8 +189,8 @@ def check_sessions(town: Town, devices: dict[int, Device]) -> None:
         for number, other in devices.items():
             if number > device.me.device:
                 ours, theirs = (
-                    device.machine.sealed.sessions.find(number),
-                    other.machine.sealed.sessions.find(device.me.device),
+                    device.machine.sealer.sessions.find(number),
+                    other.machine.sealer.sessions.find(device.me.device),
                 )
                 if ours is None or theirs is None or not ours.sessions or not theirs.sessions:
                     continue

@@ -388,7 +388,8 @@ class Cluster:
                 live, shard = owner.loop.state, owner.shard
                 compare_with_replay(
                     live, self.checkpoints[shard].some(live.offset), self.partitions[shard].batches,
-                    partial(StrictState, shard, self.shards, NEWEST_FOLD + 1, WATCH_EVERY), partial(self._in_store, live),
+                    partial(StrictState, shard, self.shards, NEWEST_FOLD + 1, WATCH_EVERY),
+                    partial(self._in_store, live),
                 )  # fmt: skip
         self._count()
 

@@ -12,10 +12,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nightmail.client.errors import StoreFailed
-from nightmail.client.household import Guest
-from nightmail.client.machine import BLIND, Machine
-from nightmail.client.route import Route
-from nightmail.client.store import Identity, Mark
+from nightmail.client.inbox.inbox import UNPROVISIONED
+from nightmail.client.link.liveness import SILENT
+from nightmail.client.link.route import Route
+from nightmail.client.machine.context import Context
+from nightmail.client.machine.machine import Machine
+from nightmail.client.machine.parts import build_sealer
+from nightmail.client.own_devices.device_linking import PendingLink
+from nightmail.client.store.rows import Identity, Mark
+from nightmail.client.trust.device_lists import DeviceLists
+from nightmail.client.trust.sealer import Sealer
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.model.words import Kind, Lane
 from nightmail.wire.closing import FINAL, CloseCode
@@ -32,7 +38,6 @@ if TYPE_CHECKING:
 
 COMMIT_MS = 12
 RESTART_MS = 1_500
-SILENT = "the server is silent"
 
 
 class Device:
@@ -71,11 +76,13 @@ class Device:
         self._life = 0
 
     def _new_machine(self) -> Machine:
-        chance, sealed = self.world.chance, self.person.town.sealed
-        return Machine(
-            self.store, self.me, self.limits, chance, Drawn(chance),
-            lambda hub, lists: WatchedSealed(self, hub, lists) if sealed else WatchedSealer(self),
-        )  # fmt: skip
+        chance = self.world.chance
+        return Machine(self.store, self.me, self.limits, chance, Drawn(chance), self._make_sealer)
+
+    def _make_sealer(self, context: Context, lists: DeviceLists) -> Sealer:
+        if self.person.town.sealed:
+            return build_sealer(context, lists, partial(WatchedSealed, self))
+        return WatchedSealer(self)
 
     # --- connecting -------------------------------------------------------------------------------
 
@@ -136,7 +143,7 @@ class Device:
         self._when_awake(wire, lambda: self._hear(frame))
 
     def _hear(self, frame: bytes) -> None:
-        if self.machine.hangup is None:
+        if self.machine.listens:
             self.tap.hear(frame)
             self.machine.receive(self.forger.pass_on(frame), self.world.now)
             self._turn_soon()
@@ -149,11 +156,9 @@ class Device:
         if not self._is_open:
             self._redial(code, 0)
             return
-        self.machine.closed(code, self.world.now)
-        goodbye = self.machine.goodbye
-        code, retry_ms = (goodbye.code, goodbye.retry_ms) if goodbye else (code, 0)
+        ending = self.machine.closed(code, self.world.now)
         self._turn()
-        self._redial(code, retry_ms)
+        self._redial(ending.code, ending.retry_ms)
 
     def _redial(self, code: int, retry_ms: int) -> None:
         if code == CloseCode.DISPLACED:
@@ -190,39 +195,37 @@ class Device:
         self._turning = False
         if self._frozen:
             return
-        machine = self.machine
         dirty = self.store.dirty
         try:
-            frames = machine.frames()
-            if dirty and self.person.crashes_after_commit():
-                self.world.hit("client crashed between commit and ack")
-                self.crash()
-                return
-            for frame in frames:
-                self.tap.say(frame)
-                if self.wire is not None:
-                    self.wire.say(frame)
-            events = machine.events()
+            turn = self.machine.turn()
         except StoreFailed:
             self.world.hit("client's commit failed")
             self.crash()
             return
-        for event in events:
+        if dirty and self.person.crashes_after_commit():
+            self.world.hit("client crashed between commit and ack")
+            self.crash()
+            return
+        for frame in turn.frames:
+            self.tap.say(frame)
+            if self.wire is not None:
+                self.wire.say(frame)
+        for event in turn.events:
             self.witness.told(event)
         self.witness.check_all_told()
-        if machine.hangup is not None and self.wire is not None:
-            self._hang_up(machine.hangup)
-        self._arm()
+        if turn.hang_up is not None and self.wire is not None:
+            self._hang_up(turn.hang_up)  # another turn follows from it
+        else:
+            self._arm(turn.deadline)
 
     def _hang_up(self, why: str) -> None:
-        if why not in (SILENT, BLIND):
+        if why not in (SILENT, UNPROVISIONED):
             raise self.history.broke("the server behaves", f"{self.name} hangs up: {why}")
         self.world.hit("server given up as silent" if why == SILENT else "a new device looks again")
         self.leave(silently=False)
         self._redial(BROKEN, 0)
 
-    def _arm(self) -> None:
-        deadline = self.machine.deadline()
+    def _arm(self, deadline: int | None) -> None:
         if deadline is not None:
             at = max(deadline, self.world.now + 1)
             if self._rings is None or at < self._rings:
@@ -257,7 +260,7 @@ class Device:
             self.store.set_back(older)
         self.machine = self._new_machine()
         self._rings = None
-        self._arm()
+        self._arm(self.machine.turn().deadline)
         self.dial_later(self.world.between(0, RESTART_MS))
 
     def set_back(self) -> None:
@@ -318,10 +321,10 @@ class Device:
             self.world.tell(self.name, f"gives up {waiting[0].id}")
             self._turn_soon()
 
-    def invite(self, guest: Guest) -> None:
+    def link(self, pending: PendingLink) -> None:
         """Its person shows it the code of a new device."""
         if not self._frozen and not self.removed:
-            self.machine.invite(guest, self.world.now)
+            self.machine.link(pending, self.world.now)
             self._turn_soon()
 
     def revoked(self, device: int) -> None:
@@ -341,9 +344,9 @@ class Device:
 
     def accept(self) -> None:
         """Its person agrees to whatever key has changed."""
-        trust = self.machine.sealed.trust
+        believed = self.machine.sealer.believed
         for person in self.person.town.people:
-            if not self._frozen and trust.is_held(person.account):
+            if not self._frozen and believed.is_held(person.account):
                 self.world.hit("new key accepted")
                 key = self.machine.account_key(person.account)
                 self.machine.agree(person.account, self.world.now, key=key, verified=False)
@@ -352,6 +355,6 @@ class Device:
     @property
     def settled(self) -> bool:
         """Nothing is half done: nothing unanswered, nothing uncommitted, no reading unconfirmed."""
-        if self.person.town.sealed and not self.machine.sealed.is_reachable:
+        if self.person.town.sealed and not self.machine.sealer.is_reachable:
             return False
         return self.online and not self.store.waiting and not self.store.dirty and not self.store.marked(Mark.READING)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias
 
-from nightmail.client.store import Identity
+from nightmail.client.store.rows import Identity
 from nightmail.model.answers import Accepted, Joined, Said, Settled
 from nightmail.model.ids import SERVER, MessageId, account_id
 from nightmail.model.records import (

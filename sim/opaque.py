@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nightmail.client.sealer import Note, Then
-from nightmail.client.store import DeviceList
+from nightmail.client.store.rows import DeviceList
+from nightmail.client.trust.sealer import Then
+from nightmail.e2ee.note import Note
 from nightmail.model.rows import Entry
-from nightmail.wire.items import Devices
+from nightmail.wire.items import Devices, KeysLow
 
 
 class Opaque:
@@ -26,7 +27,7 @@ class Opaque:
         return True
 
     @property
-    def is_blind(self) -> bool:
+    def awaits_provisioning(self) -> bool:
         return False
 
     def peek(self, entries: tuple[Entry, ...]) -> None: ...
@@ -46,13 +47,4 @@ class Opaque:
     def renew(self, device: int) -> bool:
         return True
 
-    def connected(self) -> None: ...
-
-    def lost(self) -> None: ...
-
-    def keys_low(self) -> None: ...
-
-    def deadline(self) -> int | None:
-        return None
-
-    def tick(self) -> None: ...
+    def take_keys_low(self, item: KeysLow) -> None: ...

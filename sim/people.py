@@ -13,7 +13,7 @@ from hashlib import sha256
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from nightmail.client.store import Identity
+from nightmail.client.store.rows import Identity
 from nightmail.e2ee.identity import Address
 from nightmail.model.answers import Done, Joined, Said
 from nightmail.model.ids import SERVER, account_id, account_of

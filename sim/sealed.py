@@ -12,23 +12,21 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nightmail.client.errors import StoreFailed
-from nightmail.client.household import ERRAND as GUEST
-from nightmail.client.household import Guest
-from nightmail.client.hub import Hub
 from nightmail.client.limits import ClientLimits
-from nightmail.client.lists import Lists
-from nightmail.client.pairing import ERRAND as PAIRING
-from nightmail.client.sealed import Sealed
-from nightmail.client.sealer import Note, Undecipherable
-from nightmail.client.store import OwnKeys
+from nightmail.client.own_devices.device_linking import ERRAND as PENDING
+from nightmail.client.own_devices.device_linking import PendingLink
+from nightmail.client.own_devices.pairing import ERRAND as PAIRING
+from nightmail.client.store.rows import OwnKeys
+from nightmail.client.trust.e2ee_sealer import E2eeSealer
 from nightmail.e2ee import kem
-from nightmail.e2ee.errors import Malformed, NotListed, Refused
+from nightmail.e2ee.errors import Malformed, NotListed, Refused, Undecipherable
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.kem import Encapsulated
 from nightmail.e2ee.keys import make_keys
+from nightmail.e2ee.note import Note
 from nightmail.e2ee.provision import SECRET_BYTES
 from nightmail.e2ee.state import encode_keys
 from nightmail.model.ids import account_of
@@ -86,11 +84,11 @@ def _shared(public: bytes, ciphertext: bytes) -> bytes:
 # --- the sealer -------------------------------------------------------------------------------
 
 
-class WatchedSealed(Sealed):
+class WatchedSealed(E2eeSealer):
     """The real one. Now and then something is damaged on its way into it."""
 
-    def __init__(self, device: Device, hub: Hub, lists: Lists) -> None:
-        super().__init__(hub, lists)
+    def __init__(self, device: Device, *parts: Any) -> None:
+        super().__init__(*parts)
         self._device = device
 
     def open(self, entry: Entry) -> Note:
@@ -132,7 +130,7 @@ class Code:
             address, Drawn(chance), now, count=limits.stock_one_time, kem_count=limits.stock_kem
         )  # fmt: skip
         self._secret = chance.randbytes(SECRET_BYTES)
-        self.guest = Guest(*address, self._keys.identity.public.encode(), self._secret)
+        self.pending = PendingLink(*address, self._keys.identity.public.encode(), self._secret)
 
     def keep(self, store: WatchedStore) -> None:
         """On the new device, before anything else."""
@@ -146,14 +144,14 @@ class Code:
 def carry(code: Code, new: Device, primary: Callable[[], Device], linked: Callable[[], None]) -> None:
     """Until the new device knows whose it is. The word may expire or be lost with a crash: then once more."""
     world = new.world
-    looked, errand = [0], f"{GUEST}{new.me.device:016x}"
+    looked, errand = [0], f"{PENDING}{new.me.device:016x}"
 
     def look() -> None:
-        if new.removed or not new.machine.sealed.pairing.pending:
+        if new.removed or not new.machine.sealer.pairing.pending:
             linked()
             return
         if looked[0] % AGAIN_TIMES == 0 and not primary().store.errand(errand):
-            primary().invite(code.guest)
+            primary().link(code.pending)
         looked[0] += 1
         world.later(CARRY_MS, look)
 

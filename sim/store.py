@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from nightmail.client.errors import StoreFailed
-from nightmail.client.memory_store import MemoryStore
 from nightmail.client.messages import Message, conversation_id
-from nightmail.client.sealer import Note, Undecipherable, tag_of
-from nightmail.client.store import Cursors, Missed, Numbered, Outgoing, Trusted
+from nightmail.client.store.memory import MemoryStore
+from nightmail.client.store.rows import Cursors, Missed, Numbered, Outgoing, Trusted
+from nightmail.e2ee.errors import Undecipherable
+from nightmail.e2ee.note import Note, tag_of
 from nightmail.model.ids import account_of
 from nightmail.model.rows import Entry
 

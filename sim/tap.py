@@ -95,7 +95,7 @@ class Tap:
                     self._asked[item.ref] = body
                     if isinstance(body, Listed):
                         self._history.signed.add(body.signed)
-                elif isinstance(body, ChangesAcked) and body.upto > self._device.store.durable.changes:
+                elif isinstance(body, ChangesAcked) and body.upto > self._device.store.durable.receipts:
                     raise self._broke("durable before it is acknowledged", f"acknowledged receipts up to {body.upto}")
             elif isinstance(item, Hello):
                 self._greets(item)

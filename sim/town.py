@@ -185,7 +185,7 @@ def seals_little(world: World, limits: ClientLimits) -> ClientLimits:
         limits,
         stock_one_time=chance.choice((2, 6)),
         stock_kem=chance.choice((1, 3)),
-        blind_ms=chance.choice((1_000, 5_000)),
+        stuck_ms=chance.choice((1_000, 5_000)),
         restart_ms=chance.choice((2_000, 20_000)),
     )
 

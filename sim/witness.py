@@ -22,7 +22,7 @@ from nightmail.client.events import (
 )
 from nightmail.client.messages import Message as Written
 from nightmail.client.messages import Tick
-from nightmail.client.store import Mark, Missed, Numbered, Outgoing, Trusted
+from nightmail.client.store.rows import Mark, Missed, Numbered, Outgoing, Trusted
 from nightmail.e2ee.lists import check_list
 
 from .history import Message, Shown

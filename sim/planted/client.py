@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from nightmail.client import sealing
-from nightmail.client.acks import Acks
-from nightmail.client.inbox import Inbox
-from nightmail.client.lists import Lists
-from nightmail.client.machine import Machine
-from nightmail.client.reads import Reads
-from nightmail.client.sending import Sending
-from nightmail.client.ticks import Ticks
+from nightmail.client.inbox.acks import Acks
+from nightmail.client.inbox.inbox import Inbox
+from nightmail.client.inbox.read_marks import ReadMarks
+from nightmail.client.link.liveness import Liveness
+from nightmail.client.machine.machine import Machine
+from nightmail.client.outbox import envelopes
+from nightmail.client.outbox.sending import Sending
+from nightmail.client.outbox.ticks import Ticks
+from nightmail.client.trust.device_lists import DeviceLists
 
 from .tools import Bug, edit, edit_method
 
@@ -19,35 +20,35 @@ BOTH = ("node", "cluster")
 
 BUGS = (
     Bug("a client acknowledges before its commit",
-        edit_method(Machine, "frames", "self.settle()", "pass"), BOTH, DEVICE),
+        edit_method(Machine, "turn", "self._commit()", "if context.events: self._commit()"), BOTH, DEVICE),
     Bug("a client's cursor is not in the same transaction",
-        edit_method(Inbox, "_advance", "self._hub.store.put_cursors(cursors)", "pass"), BOTH, DEVICE),
+        edit_method(Inbox, "_advance", "self._context.store.put_cursors(cursors)", "pass"), BOTH, DEVICE),
     Bug("a client's Hello has an old cursor",
-        edit_method(Machine, "connected", "cursors.normal, cursors.high,", "max(0, cursors.normal - 1), cursors.high,"),
+        edit_method(Liveness, "open", "cursors.normal, cursors.high,", "max(0, cursors.normal - 1), cursors.high,"),
         BOTH, DEVICE),
     Bug("a client does not send again after a reconnect",
         edit_method(Sending, "connected", "self.begin(stream)", "pass"), BOTH, DEVICE, seconds=12),
-    Bug("a client gives a retry a new id", edit(sealing.seal, "id=row.id,", "id=new_id(hub),"), BOTH, DEVICE),
+    Bug("a client gives a retry a new id", edit(envelopes.seal, "id=row.id,", "id=new_id(context),"), BOTH, DEVICE),
     Bug("a client gives a retry a new number",
-        edit(sealing.seal, "n=row.n,", "n=hub.store.last_number(row.to, row.lane),"), BOTH, DEVICE),
-    Bug("a client counts its floor wrongly", edit(sealing.seal, "floor=floor,", "floor=row.n,"), BOTH, DEVICE),
+        edit(envelopes.seal, "n=row.n,", "n=context.store.last_number(row.to, row.lane),"), BOTH, DEVICE),
+    Bug("a client counts its floor wrongly", edit(envelopes.seal, "floor=floor,", "floor=row.n,"), BOTH, DEVICE),
     Bug("a client never looks a stale list up again",
-        edit_method(Lists, "forget", "self._known.pop(account, None)", "return"), BOTH, DEVICE),
+        edit_method(DeviceLists, "forget", "self._known.pop(account, None)", "return"), BOTH, DEVICE),
     Bug("a client takes a redelivered entry for a new one",
-        edit_method(Inbox, "entries", "item.entries[max(0, cursor + 1 - item.first) :]", "item.entries"),
+        edit_method(Inbox, "_take_entries", "item.entries[max(0, cursor + 1 - item.first) :]", "item.entries"),
         BOTH, DEVICE, seconds=12),
     Bug("a client stops at a gap",
-        edit_method(Inbox, "gone", "self._advance(item.lane, item.high, 1)", "pass"), BOTH, DEVICE),
+        edit_method(Inbox, "_take_gone", "self._advance(item.lane, item.high, 1)", "pass"), BOTH, DEVICE),
     Bug("a client jumps over what is missing",
-        edit_method(Inbox, "gone", "(item.lane, item.high, 1)", "(item.lane, item.high + 1, 1)"), BOTH, DEVICE),
+        edit_method(Inbox, "_take_gone", "(item.lane, item.high, 1)", "(item.lane, item.high + 1, 1)"), BOTH, DEVICE),
     Bug("a client names what it could not open only once",
-        edit_method(Acks, "_say", "self._hub.ask(Acked(lane, upto, tuple(unopened)), answered)",
-                    "self._hub.ask(Acked(lane, upto, tuple(unopened)), answered); "
-                    "self._hub.store.drop_unopened(lane, unopened)"), BOTH, DEVICE, seconds=20),
+        edit_method(Acks, "_say", "self._context.ask(Acked(lane, upto, tuple(unopened)), answered)",
+                    "self._context.ask(Acked(lane, upto, tuple(unopened)), answered); "
+                    "self._context.store.drop_unopened(lane, unopened)"), BOTH, DEVICE, seconds=20),
     Bug("a client acknowledges receipts that it did not take in",
-        edit_method(Inbox, "changes", "self._receipts.take(change)", "pass"), BOTH, DEVICE),
+        edit_method(Inbox, "take_receipts", "self._receipts.take(receipt)", "pass"), BOTH, DEVICE),
     Bug("a client says only once what was read",
-        edit_method(Reads, "_answered", "if isinstance(said, Refusal) and said.retry:", "if False:"), BOTH, DEVICE),
+        edit_method(ReadMarks, "_answered", "if isinstance(said, Refusal) and said.retry:", "if False:"), BOTH, DEVICE),
     Bug("a client's ticks go back",
         edit_method(Ticks, "place", "if _RANK[state] <= _RANK[before.state]:", "if state is before.state:"),
         BOTH, DEVICE, seconds=12),

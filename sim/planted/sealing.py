@@ -11,12 +11,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nightmail.client import sealing
-from nightmail.client.inbox import Inbox
-from nightmail.client.sealed import Sealed
-from nightmail.client.sessions import Sessions
-from nightmail.client.successors import Successors
-from nightmail.client.trust import Trust, _check_named
+from nightmail.client.inbox.inbox import Inbox
+from nightmail.client.outbox import envelopes
+from nightmail.client.outbox.successors import Successors
+from nightmail.client.trust.believed_lists import BelievedLists, _check_named
+from nightmail.client.trust.e2ee_sealer import E2eeSealer
+from nightmail.client.trust.sessions import Sessions
 from nightmail.e2ee import bundles, cipher, lists, note, peers, ratchet, session
 from nightmail.e2ee.errors import Refused
 from nightmail.e2ee.kdf import chain_step
@@ -24,7 +24,11 @@ from nightmail.model.rows import Entry
 
 from .tools import Bug, edit, edit_method, method, swap
 
-CLIENT = tuple(f"tests/client/test_{name}.py" for name in ("sealed", "healing", "trust", "evil_server", "evil_lists"))
+CLIENT = tuple(
+    f"tests/client/{name}.py"
+    for name in ("trust/test_e2ee_sealer", "outbox/test_reseals", "trust/test_believed_lists", "test_evil_server",
+                 "test_evil_lists")
+)  # fmt: skip
 E2EE = tuple(
     f"tests/e2ee/test_{name}.py"
     for name in ("peers", "ratchet", "schedules", "note", "lists", "bundles", "sealing", "keys")
@@ -71,7 +75,7 @@ BUGS = (
     sealed("an opened message's ratchet is not saved with it",
            edit_method(Sessions, "open", "self.put(opened.peer)", "self._keep(opened.peer)"), CLIENT),
     sealed("a retry is sealed anew",
-           edit(sealing.unsealed, "kept = row.envelopes", "kept = {}"), CLIENT),
+           edit(envelopes.unsealed, "kept = row.envelopes", "kept = {}"), CLIENT),
     forged("what does not open uses up a key", _advances_anyway, CLIENT),
     sealed("keys that were skipped are not kept", edit(ratchet._bounded, "return kept", "return {}"), E2EE),
     forged("an opened key is kept and opens again",
@@ -100,10 +104,10 @@ BUGS = (
            seconds=20),
     forged("a device that only the server names is sealed for", _no_change, CLIENT),
     sealed("another account key is taken without a word",
-           edit_method(Trust, "_change", "hub.tell(SecurityCodeChanged(", "(lambda _: None)(SecurityCodeChanged("),
-           CLIENT),
+           edit_method(BelievedLists, "_change", "context.tell(SecurityCodeChanged(",
+                       "(lambda _: None)(SecurityCodeChanged("), CLIENT),
     sealed("a verified contact's new key is used unasked",
-           edit_method(Sealed, "is_held", "return self.trust.is_held(account)", "return False"), CLIENT, 30),
+           edit_method(E2eeSealer, "is_held", "return self.believed.is_held(account)", "return False"), CLIENT, 30),
     # --- which session
     sealed("the session that came last is sealed in",
            edit(peers._with, "tuple(sorted((*kept, fresh), key=lambda one: (-one.made, one.id)))", "(fresh, *kept)"),
@@ -115,7 +119,7 @@ BUGS = (
            edit_method(Sessions, "renew", "self._request(device)", "pass"), CLIENT, 45),
     # --- what follows
     sealed("what cannot be opened counts as delivered",
-           edit_method(Inbox, "_miss", "hub.store.put_unopened(lane, seq)", "pass"), CLIENT),
+           edit_method(Inbox, "_miss", "context.store.put_unopened(lane, seq)", "pass"), CLIENT),
     sealed("a successor gets nothing",
            edit_method(Successors, "_found", "self._outbox.reseal(message, device)", "pass"), CLIENT, 20),
 )  # fmt: skip

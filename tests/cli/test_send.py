@@ -8,7 +8,7 @@ import pytest
 
 from nightmail.cli.profiles import folder_for
 from nightmail.client import SyncClient
-from nightmail.client.profile import Profile
+from nightmail.client.profile.profile import Profile
 from tests.cli.hand import NOBODY, Hand, one_sentence
 
 

@@ -13,7 +13,7 @@ from websockets.typing import Subprotocol
 
 from nightmail.client import Client
 from nightmail.client.limits import ClientLimits
-from nightmail.client.profile import Profile
+from nightmail.client.profile.profile import Profile
 from nightmail.wire.closing import SENTENCES, CloseCode
 from nightmail.wire.frames import decode_hello, encode
 from nightmail.wire.items import SUBPROTOCOL, Goodbye

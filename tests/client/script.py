@@ -8,11 +8,12 @@ from typing import TypeVar
 
 from nightmail.client.events import Event
 from nightmail.client.limits import ClientLimits
-from nightmail.client.machine import Machine
-from nightmail.client.memory_store import MemoryStore
+from nightmail.client.machine.machine import Machine
+from nightmail.client.machine.turn import Turn
 from nightmail.client.messages import Message
-from nightmail.client.sealer import Sealer
-from nightmail.client.store import Identity
+from nightmail.client.store.memory import MemoryStore
+from nightmail.client.store.rows import Identity
+from nightmail.client.trust.sealer import Sealer
 from nightmail.model.answers import Accepted, Said
 from nightmail.model.ids import account_id, device_id
 from nightmail.model.records import Sent, Voided
@@ -57,7 +58,7 @@ class Script:
         self.now = START
         self.limits = limits or ClientLimits()
         self.store = store or MemoryStore()
-        self.machine = Machine(self.store, ME, self.limits, Random(1), Seeded(1), lambda hub, lists: sealer or Opaque())
+        self.machine = Machine(self.store, ME, self.limits, Random(1), Seeded(1), lambda *_: sealer or Opaque())
         self.events: list[Event] = []
         self.hello: Hello | None = None
         self.lists = {ALICE: (1, {PHONE: 7}), BOB: (1, {TABLET: 7})}
@@ -65,6 +66,7 @@ class Script:
         self.pongs = True
         """Whether pings are answered, by themselves."""
         self._greeting = False
+        self._frames: list[bytes] = []
         self._said: list[FromDevice] = []
         self.asked: Sequence[Ask] = ()
 
@@ -80,12 +82,13 @@ class Script:
 
     def lose(self) -> None:
         self.machine.lost(self.now)
+        self._frames.clear()
         self.take()
 
     def wait(self, ms: int) -> None:
         """Let time pass, as a driver would: tick at every deadline on the way."""
         until = self.now + ms
-        while (due := self.machine.deadline()) is not None and due <= until:
+        while (due := self.turn().deadline) is not None and due <= until:
             self.now = max(self.now, due)
             self.machine.tick(self.now)
             self._said += self.take()
@@ -96,10 +99,27 @@ class Script:
     def say(self, *items: FromServer) -> None:
         self.machine.receive(encode(items), self.now)
 
+    def turn(self) -> Turn:
+        """One turn; its frames and events are kept for the test."""
+        turn = self.machine.turn()
+        self._frames += turn.frames
+        self.events += turn.events
+        return turn
+
+    @property
+    def hang_up(self) -> str | None:
+        return self.turn().hang_up
+
+    def frames(self) -> list[bytes]:
+        """What is to be written now."""
+        self.turn()
+        frames, self._frames = self._frames, []
+        return frames
+
     def take(self) -> list[FromDevice]:
         """What it says now; questions for lists are answered on the way."""
         said: list[FromDevice] = []
-        while frames := self.machine.frames():
+        while frames := self.frames():
             for frame in frames:
                 if self._greeting:
                     self._greeting = False
@@ -113,7 +133,6 @@ class Script:
                         self.say(Pong(item.nonce, self.now))
                     else:
                         said.append(item)
-        self.events += self.machine.events()
         return said
 
     def asks(self) -> list[Ask]:
@@ -140,7 +159,7 @@ class Script:
         return self.machine.compose(BOB, body, self.now, lane=lane)
 
     def told(self, kind: type[B]) -> list[B]:
-        self.events += self.machine.events()
+        self.turn()
         return [event for event in self.events if isinstance(event, kind)]
 
     def state(self, message: Message) -> tuple[str, str]:

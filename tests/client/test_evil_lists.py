@@ -61,7 +61,7 @@ def test_a_list_that_is_rolled_back_is_refused() -> None:
     alice.says(bob, "two")
     town.settle()
     forge_list(town, alice, bob.me.account, lambda item: replace(old[0], ref=item.ref))
-    alice.machine._lists.forget(bob.me.account)
+    alice.machine.parts.lists.forget(bob.me.account)
     before = len(said_by(alice, Sent))
     alice.says(bob, "three")
     town.settle()
@@ -75,7 +75,7 @@ def test_two_lists_of_one_version_are_refused() -> None:
     town, (alice, bob) = a_town("alice", "bob")
     alice.says(bob, "one")
     town.settle()
-    key, account = bob.machine.sealed.keyring.keys.account, bob.me.account
+    key, account = bob.machine.sealer.key_stock.keys.account, bob.me.account
     spy = own_keys.make_keys(Address(device_id(account, 99), 1), town.secrets, town.now)
 
     def fork(item: Devices) -> Devices:
@@ -84,7 +84,7 @@ def test_two_lists_of_one_version_are_refused() -> None:
         return replace(item, signed=other.signed)
 
     forge_list(town, alice, account, fork)
-    alice.machine._lists.forget(account)
+    alice.machine.parts.lists.forget(account)
     alice.says(bob, "two")
     town.settle()
     assert "two contents for version" in sentences(alice, ListRefused)
@@ -115,7 +115,7 @@ def test_what_was_compared_is_verified_and_nothing_that_the_server_put_in_its_pl
         return replace(item, signed=signed.signed)
 
     forge_list(town, alice, account, impersonate)
-    alice.machine._lists.forget(account)
+    alice.machine.parts.lists.forget(account)
     alice.says(bob, "two")
     town.settle()
     assert alice.machine.account_key(account) != compared
@@ -139,7 +139,7 @@ def test_another_account_key_is_announced_and_a_verified_contact_gets_nothing_un
         return replace(item, signed=signed.signed)
 
     forge_list(town, alice, bob.me.account, impersonate)
-    alice.machine._lists.forget(bob.me.account)
+    alice.machine.parts.lists.forget(bob.me.account)
     before = len(said_by(alice, Sent))
     alice.says(bob, "two")
     town.settle()
@@ -176,7 +176,7 @@ def test_another_key_with_an_injected_device_is_not_even_a_change() -> None:
         return replace(item, signed=signed.signed)
 
     forge_list(town, alice, bob.me.account, impersonate)
-    alice.machine._lists.forget(bob.me.account)
+    alice.machine.parts.lists.forget(bob.me.account)
     alice.says(bob, "two")
     town.settle()
     assert alice.told(SecurityCodeChanged) == []
@@ -200,12 +200,12 @@ def test_what_was_sealed_for_a_former_key_is_not_sent_under_another() -> None:
     assert [len(row.envelopes) for row in alice.store.outgoing()] == [1]
     forge_list(town, alice, bob.me.account, impersonate)
     alice.cut()
-    alice.machine._lists.forget(bob.me.account)
+    alice.machine.parts.lists.forget(bob.me.account)
     alice.connect()
     town.settle()
     assert [event.verified for event in alice.told(SecurityCodeChanged)] == [False]
     assert [len(row.envelopes) for row in alice.store.outgoing()] == [0]
-    assert alice.machine.sealed.sessions.find(bob.me.device) is None
+    assert alice.machine.sealer.sessions.find(bob.me.device) is None
 
 
 def test_a_list_of_the_own_account_that_somebody_else_signed_is_refused_from_the_first_day() -> None:
@@ -222,7 +222,7 @@ def test_a_list_of_the_own_account_that_somebody_else_signed_is_refused_from_the
     town.settle()
     assert "the security code has changed" in sentences(alice, ListRefused)
     assert alice.told(Reachable) == []
-    known = alice.machine.sealed.trust.of(alice.me.account)
+    known = alice.machine.sealer.believed.of(alice.me.account)
     assert known is None or known.key != signing_public(mallory.account)
 
 

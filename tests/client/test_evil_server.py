@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from nightmail.client.events import KeysRefused, Unreadable
-from nightmail.client.mending import ERRAND as MEND
+from nightmail.client.outbox.reseals import ERRAND as MEND
 from nightmail.e2ee import keys as own_keys
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.lists import sign_list
@@ -29,7 +29,7 @@ from tests.client.town import Device, Town
 
 def test_swapped_prekeys_are_refused_and_an_honest_bundle_is_taken_later() -> None:
     town, (alice, bob, mallory) = a_town("alice", "bob", "mallory")
-    theirs = own_keys.upload(mallory.machine.sealed.keyring.keys)
+    theirs = own_keys.upload(mallory.machine.sealer.key_stock.keys)
 
     def swap(item: Answered) -> Answered:
         if not isinstance(item.said, Bundle):
@@ -47,7 +47,7 @@ def test_swapped_prekeys_are_refused_and_an_honest_bundle_is_taken_later() -> No
 
 def test_another_devices_whole_bundle_is_refused() -> None:
     town, (alice, bob, mallory) = a_town("alice", "bob", "mallory")
-    theirs = own_keys.upload(mallory.machine.sealed.keyring.keys)
+    theirs = own_keys.upload(mallory.machine.sealer.key_stock.keys)
 
     def swap(item: Answered) -> Answered:
         if not isinstance(item.said, Bundle):
@@ -184,7 +184,7 @@ def test_two_contents_under_one_id_show_one() -> None:
     town.settle()
     honest(town)
     alice.store.put_message(replace(message, body=message.body.replace(b"10", b"99")))
-    alice.machine._outbox.reseal(replace(message, body=message.body.replace(b"10", b"99")), bob.me.device)
+    alice.machine.parts.outbox.reseal(replace(message, body=message.body.replace(b"10", b"99")), bob.me.device)
     alice.look()
     town.settle()
     assert len(seen) == 1
@@ -197,14 +197,14 @@ def test_a_claim_that_is_refused_is_asked_again_when_it_may_be_and_never_at_once
     town, (alice, bob) = a_town("alice", "bob")
     alice.says(bob, "one")
     town.settle()
-    key, account = bob.machine.sealed.keyring.keys.account, bob.me.account
+    key, account = bob.machine.sealer.key_stock.keys.account, bob.me.account
     other = own_keys.make_keys(Address(bob.me.device, bob.me.registration), town.secrets, town.now)
     row = town.loop.state.accounts[account]
     assert row is not None
     signed = sign_list(key, account, row.list_version + 1, {other.address: other.identity.public})
     bob.cut()
     town.say(bob.me.device, Listed(account, signed.version, (bob.me.device,), signed.signed))
-    alice.machine._lists.forget(account)
+    alice.machine.parts.lists.forget(account)
     limited = 60_000
     forge(
         town, alice, Answered,
@@ -234,7 +234,7 @@ def test_forged_unreadable_receipts_cause_three_reseals_and_two_sessions_an_hour
     key = (alice.me.device, bob.me.account, Lane.NORMAL, bob.me.device, State.FAILED, 2)
     for hour in range(5):
         for n in range(10):
-            seq = alice.store.cursors().changes + 1 + n
+            seq = alice.store.cursors().receipts + 1 + n
             change = Change(key, seq, town.now, Reason.UNDECRYPTABLE, [2, 2])
             alice.machine.receive(encode([Receipts((change,))]), town.now)
             alice.look()

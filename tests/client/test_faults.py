@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from nightmail.client.messages import Message, Tick
-from nightmail.client.sealer import Note, Undecipherable
 from nightmail.e2ee.content import Content, encode_content
+from nightmail.e2ee.errors import Undecipherable
+from nightmail.e2ee.note import Note
 from nightmail.model.ids import account_id, account_of
 from nightmail.model.rows import Entry
 from nightmail.model.words import Kind, Lane
@@ -92,7 +93,7 @@ class Faults(RuleBasedStateMachine):
         ]
         if sent:
             author, message, device = sent[which % len(sent)]
-            author.machine._outbox.reseal(message, device.me.device)
+            author.machine.parts.outbox.reseal(message, device.me.device)
             author.look()
 
     @rule(who=DEVICES, to=st.integers(2, 3))

@@ -12,15 +12,15 @@ from random import Random
 from typing import TypeVar
 
 from nightmail.client.events import Event
-from nightmail.client.household import Guest
 from nightmail.client.limits import ClientLimits
-from nightmail.client.machine import Machine
-from nightmail.client.memory_store import MemoryStore
+from nightmail.client.machine.machine import Machine
+from nightmail.client.machine.parts import MakeSealer, build_sealer
 from nightmail.client.messages import Message
-from nightmail.client.pairing import ERRAND
-from nightmail.client.sealed import Sealed
-from nightmail.client.sealer import MakeSealer, Sealer
-from nightmail.client.store import Identity, OwnKeys
+from nightmail.client.own_devices.device_linking import PendingLink
+from nightmail.client.own_devices.pairing import ERRAND
+from nightmail.client.store.memory import MemoryStore
+from nightmail.client.store.rows import Identity, OwnKeys
+from nightmail.client.trust.sealer import Sealer
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.keys import make_keys
@@ -106,7 +106,7 @@ class Town:
         return self._device(Identity(handle, account, said.device, 7, b"t" * 32), limits, sealer)
 
     def link(self, first: Device, *, sealer: Sealer | None = None) -> Device:
-        """A further device, listed at once."""
+        """Another device, listed at once."""
         account = first.me.account
         body = Linked(account, 8, self.chance.randbytes(32), "next", Platform.CLI)
         said = self.say(first.me.device, body)
@@ -120,7 +120,7 @@ class Town:
         return self._device(Identity(handle, account_id(handle), device, registration, b"t" * 32), None, None)
 
     def pair(self, first: Device, secret: bytes = b"s" * 16, *, hand_over: bool = False) -> Device:
-        """A further device of a sealed account: vouched for by the first, which does the rest by itself."""
+        """Another device of a sealed account: vouched for by the first, which does the rest by itself."""
         said = self.say(first.me.device, Linked(first.me.account, 8, self.chance.randbytes(32), "next", Platform.CLI))
         assert isinstance(said, Joined), said
         me = Identity(first.me.handle, first.me.account, said.device, 8, b"t" * 32)
@@ -129,8 +129,8 @@ class Town:
         store.put_own_keys(OwnKeys(encode_keys(keys)))
         store.put_errand(ERRAND, b"s" * 16)
         store.commit()
-        guest = Guest(me.device, me.registration, keys.identity.public.encode(), secret, hand_over)
-        first.machine.invite(guest, self.now)
+        pending = PendingLink(me.device, me.registration, keys.identity.public.encode(), secret, hand_over)
+        first.machine.link(pending, self.now)
         first.look()
         return self._device(me, first.limits, None, store)
 
@@ -143,8 +143,8 @@ class Town:
 
     def _sealer(self, sealer: Sealer | None) -> MakeSealer:
         if self.sealed and sealer is None:
-            return Sealed
-        return lambda hub, lists: sealer or Opaque()
+            return build_sealer
+        return lambda *_: sealer or Opaque()
 
     # --- time -----------------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class Town:
             for device in devices or self.devices:
                 moved = device.exchange() or moved
             if not moved:
-                dues = [due for device in self.devices if (due := device.machine.deadline()) is not None]
+                dues = [due for device in self.devices if (due := device.deadline()) is not None]
                 if not dues or min(dues) > self.now + 1_000:
                     return
                 self.wait(max(0, min(dues) - self.now))
@@ -266,6 +266,9 @@ class Device:
         self.up: deque[bytes] = deque()
         self.down: deque[bytes] = deque()
         self.plugged = False
+        self.hung_up: str | None = None
+        """Why the machine ended the last connection."""
+        self._deadline: int | None = None
         self.machine = self._new_machine()
 
     def _new_machine(self) -> Machine:
@@ -275,7 +278,7 @@ class Device:
 
     def connect(self) -> None:
         assert not self.plugged
-        self.plugged = True
+        self.plugged, self.hung_up = True, None
         self.machine.connected(self.town.now)
         self.look()
 
@@ -320,10 +323,18 @@ class Device:
     # --- the wire -------------------------------------------------------------------------------
 
     def look(self) -> None:
-        self.up.extend(self.machine.frames())
-        self.events += self.machine.events()
-        if self.machine.hangup and self.plugged:
+        """Take a turn, and carry it out."""
+        turn = self.machine.turn()
+        self.up.extend(turn.frames)
+        self.events += turn.events
+        self._deadline = turn.deadline
+        if turn.hang_up and self.plugged:
+            self.hung_up = turn.hang_up
             self.cut()
+
+    def deadline(self) -> int | None:
+        self.look()
+        return self._deadline
 
     def exchange(self) -> bool:
         """Carry what there is, once in each direction; whether there was anything."""

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from nightmail.client.memory_store import MemoryStore
 from nightmail.client.messages import Message, Place, Tick
-from nightmail.client.sqlite_store import SqliteStore
-from nightmail.client.store import (
+from nightmail.client.store.memory import MemoryStore
+from nightmail.client.store.port import Store
+from nightmail.client.store.rows import (
     Contact,
     Conversation,
     Cursors,
@@ -24,10 +24,10 @@ from nightmail.client.store import (
     Numbered,
     Outgoing,
     OwnKeys,
-    Store,
     Trusted,
 )
-from nightmail.client.words import terms_of
+from nightmail.client.store.search import terms_of
+from nightmail.client.store.sqlite import SqliteStore
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.model.ids import account_id, device_id
 from nightmail.model.records import Envelope

@@ -45,7 +45,7 @@ def test_without_a_planted_bug_a_suite_passes(suite: str) -> None:
         ("SQLite does not sync", "powercuts"),
         ("a claim is answered from memory and not logged", "claims"),
         ("a retry is sealed anew", "sealed"),
-        ("a MAC is not checked", "forged"),
+        ("a list's signature is not checked", "forged"),
     ],
 )
 def test_a_planted_bug_is_caught_and_the_suite_is_named(name: str, suite: str) -> None:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nightmail.client import Client
-from nightmail.client.store import Contact
+from nightmail.client.store.rows import Contact
 
 from .people import whom
 from .profiles import chosen, client_of, profile_option, server_options, servers_of

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from nightmail.client import Client
 from nightmail.client.errors import Misused
-from nightmail.client.protection import Secret
+from nightmail.client.profile.protection import Secret
 
 from .failing import Exit, Failure, sentence
 from .profiles import (

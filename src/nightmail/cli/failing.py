@@ -127,7 +127,7 @@ def explain(error: errors.ClientError) -> Failure:
         case errors.Refused():
             said = error.detail or error.title
             return Failure(Exit.REFUSED, f"The server said no: {said}.", REFUSALS.get(error.code, ""))
-        case errors.MessageFailed():
+        case errors.DeliveryFailed():
             return Failure(Exit.FAILED, failed(error.reason))
         case errors.Stopped():
             return Failure(Exit.ENDED, f"The server closed the connection for good: {error.sentence}.")

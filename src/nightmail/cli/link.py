@@ -14,10 +14,11 @@ import sys
 import click
 from rich.padding import Padding
 
-from nightmail.client import Client, linking
+from nightmail.client import Client
 from nightmail.client.errors import Misused
 from nightmail.client.events import Moved
-from nightmail.client.linking import LinkRequest
+from nightmail.client.own_devices import link_request
+from nightmail.client.own_devices.link_request import LinkRequest
 from nightmail.model.handles import spelled
 
 from .failing import Exit, Failure, sentence
@@ -57,7 +58,7 @@ def command(
     On the account's primary device, give that CODE (or - to read it from standard input): it shows what asks, and
     takes the device in. Show the code to nobody else: who has it could take your place while the device is linked.
     """
-    is_code = what == "-" or what.startswith(linking.PREFIX)
+    is_code = what == "-" or what.startswith(link_request.PREFIX)
     if is_code:
         code = sys.stdin.read() if what == "-" else what
         path = chosen(profile)
@@ -70,7 +71,7 @@ def command(
     secret = secret_to_keep() if is_new else secret_for(path)
     found = servers_of(path, servers)
     try:
-        request = linking.begin(path, what, label, secret=secret)
+        request = link_request.begin(path, what, label, secret=secret)
     except Misused as error:
         raise Failure(Exit.USAGE, sentence(error), "Name another folder (--profile).") from None
     remember_servers(path, found)

@@ -10,7 +10,7 @@ import asyncio
 import click
 
 from nightmail.client import Client
-from nightmail.client.pin import pin_token
+from nightmail.client.profile.pin import pin_token
 
 from .pins import ask_pin, given_pin, pin_file_option
 from .profiles import chosen, client_of, profile_option, server_options, servers_of

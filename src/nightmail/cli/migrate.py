@@ -14,7 +14,7 @@ import click
 from nightmail.client import Client
 from nightmail.client.errors import Stopped
 from nightmail.client.events import DeviceRemoved, Ended, Moved
-from nightmail.client.linking import LinkRequest
+from nightmail.client.own_devices.link_request import LinkRequest
 
 from .failing import Exit, Failure
 from .link import confirm

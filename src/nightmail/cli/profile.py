@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import click
 
-from nightmail.client import KeyFile, Keyring, keybox
-from nightmail.client.profile import Profile
-from nightmail.client.protection import Secret
+from nightmail.client import KeyFile, Keyring
+from nightmail.client.profile import keybox
+from nightmail.client.profile.profile import Profile
+from nightmail.client.profile.protection import Secret
 
 from .profiles import chosen, profile_option
 from .saying import as_json_option, console, say_json

@@ -23,9 +23,9 @@ from click.shell_completion import CompletionItem
 
 from nightmail.client import Client
 from nightmail.client.errors import Misused
-from nightmail.client.http import Http
 from nightmail.client.limits import ClientLimits
-from nightmail.client.route import Route
+from nightmail.client.link.http import Http
+from nightmail.client.link.route import Route
 
 from .failing import Exit, Failure
 from .unlocking import passphrase_option, secret_for

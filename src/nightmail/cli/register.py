@@ -15,7 +15,7 @@ import click
 
 from nightmail.client import Client
 from nightmail.client.errors import Misused, Refused
-from nightmail.client.store import Identity
+from nightmail.client.store.rows import Identity
 from nightmail.model.handles import spelled
 
 from .failing import Exit, Failure, sentence

@@ -10,7 +10,7 @@ import asyncio
 import click
 
 from nightmail.client import Client
-from nightmail.client.words import text_of
+from nightmail.client.store.search import text_of
 
 from .people import Names, whom
 from .profiles import chosen, client_of, profile_option, server_options, servers_of

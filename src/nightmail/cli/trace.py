@@ -14,8 +14,8 @@ import click
 from rich.table import Table
 
 from nightmail.client.errors import Misused
-from nightmail.client.http import Http
-from nightmail.client.route import Address
+from nightmail.client.link.http import Http
+from nightmail.client.link.route import Address
 from nightmail.server.operator import FILE_NAME
 
 from .failing import Exit, Failure

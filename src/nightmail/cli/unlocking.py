@@ -15,8 +15,9 @@ from typing import Any
 
 import click
 
-from nightmail.client import KeyFile, Keyring, Passphrase, keybox
-from nightmail.client.protection import Secret
+from nightmail.client import KeyFile, Keyring, Passphrase
+from nightmail.client.profile import keybox
+from nightmail.client.profile.protection import Secret
 
 from .failing import Exit, Failure
 

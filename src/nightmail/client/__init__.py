@@ -1,12 +1,17 @@
-"""The client: a durable outbox and inbox, and a connection that comes back by itself.
+"""The client: a durable outbox and inbox, and a connection that is opened again when it is lost.
 
 Knows:   the protocol (`wire`), the model, and one profile folder.
-Never:   acknowledges or sends anything that is not safe on this device.
+Never:   acknowledges or sends anything that is not durable on this device.
 
-    machine.py      the rules, without sockets, clocks or tasks (outbox, inbox, ticks, reads, lists beside it)
-    store.py        what must survive; sqlite_store.py and memory_store.py keep it
-    client.py       the face for asyncio (joining, devices, safety, people, waiting beside it)
-    sync.py         the same for scripts
+    client.py       for asyncio; sync.py for scripts without it
+    machine/        the rules, without sockets, clocks or tasks
+    link/           the connection to the server
+    outbox/         sending
+    inbox/          receiving
+    trust/          lists, keys and sessions: whom to seal for
+    own_devices/    registering, linking, revoking, moving an account
+    store/          what survives
+    profile/        the folder, and the secrets that protect it
 """
 
 from nightmail.e2ee.content import Content
@@ -14,9 +19,9 @@ from nightmail.e2ee.content import Content
 from .client import Client
 from .errors import ClientError
 from .events import Event
-from .handles import Receipt
 from .messages import Message, Tick
-from .protection import KeyFile, Keyring, Passphrase
+from .profile.protection import KeyFile, Keyring, Passphrase
+from .receipt import Receipt
 from .sync import SyncClient
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The face for asyncio: one machine, one profile, one connection that comes back by itself.
+"""The client for asyncio: one machine, one profile, one connection that is opened again when it is lost.
 
     async with Client("alice.profile", servers=["ws://127.0.0.1:8080"], handle="alice") as client:
         receipt = await client.send("bob", "hello")
@@ -7,7 +7,7 @@
             print(message.handle, message.text)
             await client.read(message.peer)
 
-Knows:   one profile, and which part of the client answers for what.
+Knows:   one profile, and which part of the client does what.
 Never:   decides anything about a message: the machine does. A commit is one sync of a local file, on the loop's
          thread; an app that cannot afford that uses sync.py, which has a thread of its own.
 """
@@ -25,32 +25,33 @@ from typing import Any, Self, TypeVar
 
 from msgspec.structs import replace
 
+from nightmail.client.link.driver import Driver
+from nightmail.client.link.http import Http, bearer
+from nightmail.client.link.route import Route
+from nightmail.client.machine.machine import Machine
+from nightmail.client.own_devices.link_request import LinkRequest, begin, finish
+from nightmail.client.own_devices.registration import Applicant, join
+from nightmail.client.profile.profile import Profile
+from nightmail.client.profile.protection import Secret
+from nightmail.client.store.port import Store
+from nightmail.client.store.rows import Conversation, Identity, Mark
+from nightmail.client.store.search import Found, spans_of, terms_of, text_of
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.model.forms import ACCOUNT_MAX, NUMBER_MAX
 from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id
 from nightmail.model.words import Kind, Lane, Platform
 
+from .contacts import Contacts, handle_in
 from .devices import DeviceSeen, OwnDevices
-from .driver import Driver
 from .errors import ClientError, Misused
 from .events import Event
-from .handles import Receipt
-from .http import Http, bearer
-from .joining import Applicant, join
 from .limits import ClientLimits
-from .linking import LinkRequest, begin, finish
 from .listeners import Listeners
-from .machine import Machine
 from .messages import Message, Position, answers_last
-from .people import People, handle_in
-from .profile import Profile
-from .protection import Secret
-from .route import Route
+from .receipt import Receipt
 from .safety import Safety, Trust
-from .store import Conversation, Identity, Mark, Store
-from .waiting import Waiting
-from .words import Found, spans_of, terms_of, text_of
+from .waiters import Waiters
 
 E = TypeVar("E")
 
@@ -70,10 +71,11 @@ class Client:
         code: str = "",
         pin: str = "",
     ) -> None:
-        """`handle` is registered if the profile is new; `ca_file` names who may vouch for the server (wss).
+        """`handle` is registered if the profile is new; `ca_file` holds the certificates that vouch for a wss server.
 
-        `code` and `pin` show that it is yours, where the server asks for it.
-        `secret` keeps the profile's key (protection.py): a passphrase is needed each time, the others once.
+        `code` and `pin` prove that the handle is yours, if the server asks for it.
+        `secret` protects the profile's key (`profile/protection.py`): a passphrase is needed each time, the others
+        once.
         """
         self.limits = limits or ClientLimits()
         self._path = Path(profile).expanduser()
@@ -84,7 +86,7 @@ class Client:
         self._secret, self._ca_file = secret, ca_file
         self._tls = ssl.create_default_context(cafile=os.fspath(ca_file)) if ca_file else None
         self._listeners = Listeners(self.limits.events)
-        self._waiting = Waiting()
+        self._waiters = Waiters()
         self._profile: Profile | None = None
         self._driver: Driver | None = None
 
@@ -94,7 +96,7 @@ class Client:
     # --- life -----------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        """Open the profile, register if it is new, and begin to connect. Does not wait for the network otherwise."""
+        """Open the profile, register it if it is new, and begin to connect. Only registering waits for the network."""
         if self._profile is not None:
             raise Misused("a client is opened once")
         self._profile = profile = Profile(self._path, self._secret)
@@ -104,9 +106,9 @@ class Client:
         except BaseException:
             profile.close()
             raise
-        self._waiting.begin(is_reachable=machine.sealed.is_reachable)
+        self._waiters.begin(is_reachable=machine.sealer.is_reachable)
         self._driver = Driver(machine, self._route, self._tls, self.limits, self._tell, self._end)
-        self._people = People(profile.store, self._driver, self._http(bearer(identity)))
+        self._people = Contacts(profile.store, self._driver, self._http(bearer(identity)))
         return self
 
     async def __aexit__(
@@ -115,7 +117,7 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Leave the server, write down what is open, let go of the profile. May be called again."""
+        """Disconnect, commit what is open, release the profile. May be called again."""
         driver, self._driver = self._driver, None
         if driver is None or self._profile is None:
             return
@@ -136,14 +138,14 @@ class Client:
         return self._driver is not None and self._driver.online
 
     async def keep_by(self, secret: Secret) -> None:
-        """From now on this keeps the profile's key; for a new passphrase, too. The database is not written anew."""
+        """Protect the profile's key with this secret from now on. The database is not written again."""
         self._open_driver()
         assert self._profile is not None
         await asyncio.to_thread(self._profile.keep_by, secret)
 
     @property
     def http(self) -> Http:
-        """Accounts, devices, wishes and traces, asked as this device."""
+        """Accounts, devices, settings and traces, with this device's credentials."""
         return self._http(bearer(self.identity))
 
     # --- writing --------------------------------------------------------------------------------
@@ -151,10 +153,9 @@ class Client:
     async def send(
         self, to: str | int, text: str | Content, *, reply_to: str = "", lane: Lane = Lane.NORMAL, life_ms: int = 0
     ) -> Receipt:
-        """Queue a message; when this returns it is durable here, and will be sealed and sent whatever happens.
+        """Queue a message. When this returns, it is durable here, and will be sealed and sent. Works offline.
 
-        `to` is a handle, or an account number; `reply_to` the id of the message it answers. Raises TooLarge;
-        works offline.
+        `to` is a handle or an account number, `reply_to` the id of the message it answers. Raises TooLarge.
         """
         content = text if isinstance(text, Content) else Content(Kind.TEXT, text, reply_to or None)
         if content.kind is Kind.CONTROL:
@@ -168,21 +169,21 @@ class Client:
             if isinstance(to, str):
                 self._learn(peer, spelled(to))
             message = machine.compose(peer, body, driver.clock(), kind=kind, lane=lane, life_ms=life_ms)
-        receipt = self._waiting.follow(Receipt(message.id))
+        receipt = self._waiters.follow(Receipt(message.id))
         await driver.committed()
         return receipt
 
     def receipt(self, message_id: str) -> Receipt:
         """The receipt of an earlier message of this account."""
-        if (known := self._waiting.receipt(message_id)) is not None:
+        if (known := self._waiters.receipt(message_id)) is not None:
             return known
         message = self._store.message(message_id)
         if message is None or not message.own:
             raise Misused("no message of this account has that id")
-        return self._waiting.follow(Receipt(message_id, message.state, message.reason))
+        return self._waiters.follow(Receipt(message_id, message.state, message.reason))
 
     async def give_up(self, message_id: str) -> bool:
-        """Take a message back if the server has not got it; False: it no longer waits."""
+        """Take a message back that the server does not have; False if it no longer waits."""
         driver = self._open_driver()
         with driver.working() as machine:
             waits = machine.give_up(message_id, driver.clock())
@@ -190,7 +191,7 @@ class Client:
         return waits
 
     async def read(self, peer: str | int, messages: Collection[str] | None = None) -> int:
-        """Mark everything from a peer as read, or these ids; how many became so. Told until it is known."""
+        """Mark everything from a peer as read, or these messages; how many became so. Sent until it is confirmed."""
         driver, account = self._open_driver(), self._account(peer)
         with driver.working() as machine:
             count = machine.mark_read(account, driver.clock(), messages)
@@ -200,17 +201,17 @@ class Client:
     # --- own devices ----------------------------------------------------------------------------
 
     async def link(self, request: LinkRequest | str) -> int:
-        """Take a new device into this account, by the code it shows; its number.
+        """Link a new device to this account, by the code that it shows; its number.
 
-        Returns when the device is listed and was told whose it is; for that it must be online as well. What is left
-        goes on by itself when this is cancelled, or after a restart; and it is safe to repeat. Raises Misused.
+        Returns when the device is listed and provisioned; for that it must be online, too. If this is cancelled, or
+        the process restarts, linking goes on by itself. It is safe to repeat. Raises Misused.
         """
         return await self._devices.link(request)
 
     async def link_here(
         self, profile: str | os.PathLike[str], label: str = "", secret: Secret | None = None
     ) -> int:  # fmt: skip
-        """Make a further device of this account in another folder of this machine, from begin to end; its number."""
+        """Link a new device in another folder of this computer, from beginning to end; its number."""
         request = begin(profile, self.identity.handle, label, self._applicant.platform, secret)
         device = await self.vouch(request)
         finish(profile, device, secret)
@@ -219,7 +220,7 @@ class Client:
         return device
 
     async def migrate(self, request: LinkRequest | str) -> int:
-        """Move this account to a new device, by the code it shows: the right to sign, and the history.
+        """Move this account to a new device, by the code that it shows: the right to sign, and the history.
 
         Returns like `link`. When the new device has everything (`Moved`), this one sends what it still has to send,
         revokes itself and ends.
@@ -227,53 +228,53 @@ class Client:
         return await self._devices.link(request, hand_over=True)
 
     async def vouch(self, request: LinkRequest | str, *, hand_over: bool = False) -> int:
-        """The first half of `link`: have the device linked, and leave the rest to itself. Its number."""
+        """The first half of `link`: register the device at the server. The rest goes on by itself. Its number."""
         return await self._devices.vouch(request, hand_over=hand_over)
 
     async def ready(self) -> None:
-        """Until others can write to this device: its keys are published, and it is on its account's signed list."""
+        """Wait until others can write to this device: its keys are published, and the account's list names it."""
         self._open_driver()
-        await self._waiting.reachable()
+        await self._waiters.reachable()
 
     async def devices(self) -> list[DeviceSeen]:
         """The devices of this account, as the server has them."""
         return await self._devices.all()
 
     async def revoke(self, device: int) -> None:
-        """Cut a device off at once. The list that no longer names it is signed by the primary device."""
+        """Disconnect a device for good, at once. The primary device signs the list that no longer names it."""
         await self._devices.revoke(device)
 
     async def rename(self, device: int, label: str) -> None:
-        """What a device of this account is called."""
+        """Change the label of a device of this account."""
         await self._devices.rename(device, label)
 
     @property
     def _devices(self) -> OwnDevices:
-        return OwnDevices(self.identity.handle, self._open_driver(), self.http, self._waiting)
+        return OwnDevices(self.identity.handle, self._open_driver(), self.http, self._waiters)
 
     # --- whom to trust --------------------------------------------------------------------------
 
     def safety_number(self, peer: str | int) -> str:
-        """60 digits that both see alike if nobody stands between. Raises Misused if a key is not known yet."""
+        """60 digits that are the same on both sides if nobody intercepts. Raises Misused if a key is not known yet."""
         return self._safety.number(self._account(peer))
 
     async def verify(self, peer: str | int, number: str) -> None:
-        """This safety number was compared, and is alike on both sides. From now on a change is asked about.
+        """The person compared this safety number: it is the same on both sides. From now on a new key needs consent.
 
-        `number` is what `safety_number` gave and the person saw; spaces do not matter. Raises NumberDiffers if it is
-        another one by now: the person has compared a key, and agrees to no other. Raises Misused.
+        `number` is what `safety_number` returned and the person saw; spaces do not matter. Raises NumberDiffers if
+        the number is another one by now: the person agreed to one key, and to no other. Raises Misused.
         """
         await self._safety.agree(self._account(peer), number, verified=True)
 
     async def accept(self, peer: str | int, number: str) -> None:
-        """The person agrees to a key that changed, and has this number: what waits is sealed for it.
+        """The person accepts a changed key, which has this safety number. What waits is sealed for it.
 
         Raises as `verify` does.
         """
         await self._safety.agree(self._account(peer), number, verified=False)
 
     def trust(self, peer: str | int) -> Trust:
-        """What the person has said about a peer's key."""
+        """What the person said about a peer's key."""
         return self._safety.trust(self._account(peer))
 
     def is_verified(self, peer: str | int) -> bool:
@@ -286,8 +287,8 @@ class Client:
     # --- looking --------------------------------------------------------------------------------
 
     def history(self, peer: str | int, limit: int = 100, before: Message | Position | None = None) -> list[Message]:
-        """The newest messages of a conversation (or those before one of them), oldest first, answers behind what they
-        answer."""
+        """The newest messages of a conversation, or those before one of them; oldest first, a reply after what it
+        answers."""
         store, account = self._store, self._account(peer)
         before = before.position if isinstance(before, Message) else before
         name = handle_in(store, account)
@@ -297,19 +298,19 @@ class Client:
         return self._store.conversations()
 
     def unread(self, peer: str | int | None = None) -> int:
-        """How many messages nobody has marked as read, of one peer or of all."""
+        """How many messages are not marked as read, of one peer or of all."""
         account = None if peer is None else self._account(peer)
         return len({row.id for row in self._store.marked(Mark.UNREAD, account)})
 
     def search(self, text: str, peer: str | int | None = None, limit: int = 50) -> list[Found]:
-        """The newest messages that have all of these words (or words that begin so), with one peer or with all."""
+        """The newest messages with all of these words, or words that begin with them; with one peer or with all."""
         store, terms = self._store, terms_of(text)
         found = store.search(terms, None if peer is None else self._account(peer), limit)
         named = [replace(message, handle=handle_in(store, message.peer)) for message in found]
         return [Found(message, spans_of(text_of(message) or "", terms)) for message in named]
 
     @property
-    def people(self) -> People:
+    def people(self) -> Contacts:
         """Contacts and the block list."""
         self._open_driver()
         return self._people
@@ -321,25 +322,25 @@ class Client:
         return self._listeners.on(kind)
 
     def messages(self) -> AsyncIterator[Message]:
-        """What others write, as it comes. Ends when the client does; own copies are told by `on(Message)`.
+        """Messages of others, as they come. Ends when the client does; own copies are told by `on(Message)`.
 
-        What came before the first call is not missed.
+        Includes what came before the first call.
         """
         return self._listeners.messages()
 
     def events(self) -> AsyncIterator[Event]:
-        """Everything, from now on."""
+        """Every event from now on."""
         return self._listeners.events()
 
-    # --- small things ---------------------------------------------------------------------------
+    # --- inside ---------------------------------------------------------------------------------
 
     def _tell(self, event: Event) -> None:
-        self._waiting.tell(event)
+        self._waiters.tell(event)
         self._listeners.tell(event)
 
     def _end(self, error: ClientError) -> None:
-        """Nothing more will be told."""
-        self._waiting.end(error)
+        """No more events will come."""
+        self._waiters.end(error)
         self._listeners.end(None if isinstance(error, Misused) else error)
 
     def _http(self, authorization: str) -> Http:

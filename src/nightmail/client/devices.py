@@ -1,7 +1,7 @@
 """The devices of the own account: taking one in, naming it, cutting it off.
 
 Knows:   that only the primary device vouches for another, and that the server is asked first.
-Touches: the machine, which does the rest of the linking by itself (`household.py`).
+Touches: the machine, which does the rest of the linking by itself (`linking.py`).
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from .driver import Driver
+from nightmail.client.link.driver import Driver
+from nightmail.client.link.http import Http
+from nightmail.client.own_devices.device_linking import PendingLink
+from nightmail.client.own_devices.link_request import LinkRequest
+
 from .errors import Misused
-from .household import Guest
-from .http import Http
-from .linking import LinkRequest
-from .waiting import Waiting
+from .waiters import Waiters
 
 
 class DeviceSeen(Struct, frozen=True):
-    """A device, as the server describes it."""
+    """A device of this account, as the server describes it."""
 
     device: int
     label: str
@@ -34,16 +35,16 @@ class DeviceSeen(Struct, frozen=True):
 
 
 class OwnDevices:
-    def __init__(self, handle: str, driver: Driver, http: Http, waiting: Waiting) -> None:
-        self._handle, self._driver, self._http, self._waiting = handle, driver, http, waiting
+    def __init__(self, handle: str, driver: Driver, http: Http, waiters: Waiters) -> None:
+        self._handle, self._driver, self._http, self._waiters = handle, driver, http, waiters
 
     async def all(self) -> list[DeviceSeen]:
         return [DeviceSeen.of(each) for each in (await self._http.devices())["devices"]]
 
     async def link(self, request: LinkRequest | str, *, hand_over: bool = False) -> int:
-        """Vouch for a device, and wait until it was told whose it is; its number."""
+        """Vouch for a device, and wait until it is provisioned; its number."""
         device = await self.vouch(request, hand_over=hand_over)
-        await self._waiting.linked(device)
+        await self._waiters.linked(device)
         return device
 
     async def vouch(self, request: LinkRequest | str, *, hand_over: bool) -> int:
@@ -55,10 +56,10 @@ class OwnDevices:
             raise Misused("only the primary device of an account can link another")
         joined = await self._http.link(request.registration, request.token_digest, request.label, request.platform)
         device = int(joined.device, 16)
-        self._waiting.expect(device)
+        self._waiters.expect(device)
         with driver.working() as machine:
-            guest = Guest(device, request.registration, request.identity, request.secret, hand_over)
-            machine.invite(guest, driver.clock())
+            pending = PendingLink(device, request.registration, request.identity, request.secret, hand_over)
+            machine.link(pending, driver.clock())
         await driver.committed()
         return device
 

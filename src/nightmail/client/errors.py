@@ -2,18 +2,18 @@
 
     ClientError
     ├── Misused              the caller's mistake: a closed client, an empty profile
-    ├── NumberDiffers        a safety number was compared, and theirs is another one; nothing was agreed to
+    ├── NumberDiffers        the peer's safety number is another one than the person compared; nothing has changed
     ├── TooLarge             a body above the limit; nothing was queued
-    ├── MessageFailed        a message will not arrive; says why
+    ├── DeliveryFailed       a message will not arrive; says why
     ├── Lagging              a listener left too many events unread
     ├── ProfileError
     │   ├── ProfileInUse     another process has this profile open
     │   ├── ProfileDamaged   not a profile, or not what was written
     │   ├── ProfileTooNew    written by a newer version
-    │   └── ProfileLocked    sealed, and what keeps its key is not here
-    │       └── WrongSecret  what was given does not open it; nothing was touched
-    ├── StoreFailed          the disk did not take it; nothing of it was sent or shown
-    ├── Stopped              the server will not have this device any more
+    │   └── ProfileLocked    sealed, and its passphrase, key file or keyring entry is not here
+    │       └── WrongSecret  the given secret does not open it; nothing has changed
+    ├── StoreFailed          the disk did not take a write; nothing of it was sent or shown
+    ├── Stopped              the server refuses this device for good
     ├── Misbehaved           the server said something that it may not say
     └── HttpError
         ├── Unreachable      no server answered
@@ -43,7 +43,7 @@ class TooLarge(ClientError):
         super().__init__(f"a body of {size} bytes: the limit is {limit}")
 
 
-class MessageFailed(ClientError):
+class DeliveryFailed(ClientError):
     def __init__(self, message_id: str, reason: str) -> None:
         self.message_id, self.reason = message_id, reason
         super().__init__(f"{message_id} failed: {reason}")
@@ -71,7 +71,7 @@ class ProfileTooNew(ProfileError):
 
 
 class ProfileLocked(ProfileError):
-    """`kept_by` is "passphrase", "key_file" or "keyring": what is wanted."""
+    """`kept_by` is "passphrase", "key_file" or "keyring": what is needed."""
 
     def __init__(self, kept_by: str, sentence: str) -> None:
         self.kept_by = kept_by

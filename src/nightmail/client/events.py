@@ -1,4 +1,4 @@
-"""What an app is told. Everything here is durable on this device before it is told.
+"""What an app is told. Everything is durable on this device before the app is told of it.
 
 A `Message` (messages.py) is an event, too: one per message, however often it was delivered.
 """
@@ -44,14 +44,14 @@ class QueueEmpty(Told, frozen=True):
 
 
 class Ended(Told, frozen=True):
-    """The server will not have this connection again: another one took its place, or the version is not spoken."""
+    """The server refuses this client for good: another connection replaced it, or it does not speak this version."""
 
     code: int
     sentence: str
 
 
 class DeviceRemoved(Ended, frozen=True):
-    """The device was revoked, or its account ended."""
+    """The device was revoked, or its account was closed."""
 
 
 # --- own messages -----------------------------------------------------------------------------
@@ -66,7 +66,7 @@ class SentAck(Told, frozen=True):
 
 
 class DeliveryReceipt(Told, frozen=True):
-    """✓✓ on one device of the other person, or not there (`state` FAILED)."""
+    """✓✓ on one device of the other person; or it failed there (`state` FAILED)."""
 
     message_id: str
     conversation_id: str
@@ -108,7 +108,7 @@ class WaitingForNetwork(Told, frozen=True):
 
 
 class Gap(Told, frozen=True):
-    """Numbers of this device's mailbox that will never bring anything."""
+    """Numbers of this device's mailbox whose entries are gone."""
 
     lane: Lane
     low: int
@@ -117,18 +117,18 @@ class Gap(Told, frozen=True):
 
 
 class Unreadable(Told, frozen=True):
-    """Something arrived that could not be opened; its sender is told and will seal it again."""
+    """An entry that could not be opened. Its sender is told and will seal it again."""
 
     message_id: str
     by: int
     why: str = ""
 
 
-# --- who is who -------------------------------------------------------------------------------
+# --- keys and devices -------------------------------------------------------------------------
 
 
 class SecurityCodeChanged(Told, frozen=True):
-    """An account has another key: its person set up a new device, or somebody stands between.
+    """An account has another key: its person set up a new device, or somebody intercepts.
 
     If its safety number had been verified, nothing is sealed for it until the person accepts the new key.
     """
@@ -136,11 +136,11 @@ class SecurityCodeChanged(Told, frozen=True):
     account: int
     handle: str
     verified: bool
-    """The former key had been verified; so what is written now waits for `Client.accept`."""
+    """The former key had been verified, so new messages wait for `Client.accept`."""
 
 
 class ListRefused(Told, frozen=True):
-    """What the server says about an account's devices is not what the account signed. Nothing is sealed by it."""
+    """The server's device list of an account is not what the account signed. Nothing is sealed by it."""
 
     account: int
     handle: str
@@ -148,7 +148,7 @@ class ListRefused(Told, frozen=True):
 
 
 class KeysRefused(Told, frozen=True):
-    """Keys that the server handed out as a device's are not that device's; or it refused this device's own."""
+    """The server handed out keys of a device that are not that device's; or it refused this device's own keys."""
 
     account: int
     handle: str
@@ -157,13 +157,13 @@ class KeysRefused(Told, frozen=True):
 
 
 class DeviceLinked(Told, frozen=True):
-    """A new device of this account is on the list, and was told whose it is."""
+    """A new device of this account is on the list and provisioned."""
 
     device: int
 
 
 class DeviceNotLinked(Told, frozen=True):
-    """A device that was to be taken into this account was not. It needs a new code."""
+    """A device was not linked. It needs a new code."""
 
     device: int
     why: str
@@ -174,26 +174,26 @@ class Reachable(Told, frozen=True):
 
 
 class Moved(Told, frozen=True):
-    """The account has moved to this device, with its history; the old device ends itself."""
+    """The account has moved to this device, with its history; the old device revokes itself."""
 
     device: int
 
 
 class ReadElsewhere(Told, frozen=True):
-    """Another device of this account has shown these to the person."""
+    """The person has read these on another device of this account."""
 
     messages: tuple[str, ...]
 
 
 class Provisioned(Told, frozen=True):
-    """This device was told whose it is: it can send and open from now on."""
+    """This device was told its account's key: it can send and open from now on."""
 
 
 # --- the server -------------------------------------------------------------------------------
 
 
 class ServerBehind(Told, frozen=True):
-    """The server says that it never handed out what is safe here: it may have been restored from a backup."""
+    """The server says that it never handed out what is stored here: it may have been restored from a backup."""
 
     lane: Lane | None
     """None: receipts."""

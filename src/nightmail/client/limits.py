@@ -10,82 +10,80 @@ from nightmail.model.limits import DAY_MS
 class ClientLimits(Struct, frozen=True):
     # --- sending
     window: int = 256
-    """Numbers per conversation and lane that may wait for their answer: the server keeps answers for that many."""
+    """How many numbers per conversation and lane may wait for their answer: the server keeps that many answers."""
     answer_ms: int = 5_000
-    """No answer for this long is a failed attempt."""
+    """Without an answer for this long, an attempt has failed."""
     retry_ms_min: int = 1_000
     """The wait after the first failed attempt; it doubles from then on."""
     retry_ms_max: int = 300_000
-    """Five minutes: a phone in a tunnel costs nobody anything."""
+    """Five minutes: a phone in a tunnel costs its server nothing."""
     retry_jitter: float = 0.1
-    """How much of a wait chance may add or take away, so that clients do not come back in step."""
+    """The part of a wait that is added or taken away at random, so that clients do not retry in step."""
     soon_ms: int = 50
-    """The wait when only an earlier number has to arrive first."""
+    """The wait when only an earlier number must arrive first."""
     retries_before_notice: int = 3
-    """Failed retries after which the app hears that a message waits for the network."""
+    """After this many failed retries the app is told that a message waits for the network."""
     lifetime_ms: int = 29 * DAY_MS
-    """Then a message that nobody took has failed: a day less than the server keeps one."""
+    """A message that the server has not taken by then has failed: a day less than the server keeps one."""
     reseals: int = 3
     """How often one message is sealed again for one device that could not open it or had no copy."""
 
     # --- sealing
     stock_one_time: int = 100
-    """One-time X25519 keys that are made at once: half of what the server holds."""
+    """How many one-time X25519 keys are made at once: half of what the server holds."""
     stock_kem: int = 20
     """Likewise, one-time KEM keys."""
     restock_ms: int = 300_000
-    """At most so often further one-time keys are made, however often the server says that few are left. Until then
-    conversations begin with the last-resort keys."""
+    """The shortest time between two batches of one-time keys, however often the server says that few are left. Without
+    any, sessions begin with the last-resort keys."""
     restart_ms: int = 3_600_000
-    """At most so often a session is begun with a device because it could not open something: no loops."""
+    """The shortest time between two sessions that are begun because a device could not open a message: no loops."""
 
-    guest_ms: int = 3_600_000
-    """A device that was agreed to and has not come within this is no longer waited for: nobody stands there now."""
+    link_ms: int = 3_600_000
+    """A device that the person agreed to and that has not come within this time is not linked."""
     lists_per_minute: int = 60
-    """Device lists that are signed within a minute at most: a server that was restored, or lies, may ask for many."""
+    """How many device lists are signed per minute at most: a server that was restored, or lies, may ask for many."""
     list_jump: int = 10_000
-    """A server that claims a list version this far above the last one signed is not followed: versions would run out,
-    and contacts keep the highest they saw."""
+    """If a server claims a list version this far above the last signed one, no list is signed: versions would run out,
+    and contacts keep the highest that they saw."""
 
     # --- receiving
     kept_ms: int = 31 * DAY_MS
-    """What is remembered of a message that has not come, or could not be opened: a day longer than the server keeps
-    one."""
+    """How long to remember a message that has not come, or could not be opened: a day longer than the server keeps
+    it."""
     held_entries: int = 512
-    """Entries that wait in memory for a list; then the server goes on although it may not: it has credit for 256."""
+    """How many entries may wait in memory for a list. A server has credit for 256, so more is misbehaviour."""
     held_bytes: int = 4 * 1024 * 1024
-    """Likewise; it has credit for 1 MiB."""
+    """Likewise, in bytes. A server has credit for 1 MiB."""
     ack_entries: int = 32
-    """Entries after which an acknowledgement goes out at once."""
+    """After this many entries an ack is sent at once."""
     ack_ms: int = 5
-    """How long an acknowledgement waits for company."""
+    """How long an ack waits for more entries."""
     receipts_ack_entries: int = 32
     receipts_ack_ms: int = 200
-    """Receipts are acknowledged lazily: nobody waits for it."""
-    ack_again_ms: int = 1_000
-    """Then an acknowledgement, a read mark or a question that was put off is said again."""
+    """Receipts are acknowledged lazily: no device waits for it."""
 
     # --- the connection
     welcome_ms: int = 10_000
-    """A server that takes longer to say Welcome is given up."""
-    blind_ms: int = 60_000
-    """A new device that was not told yet whose it is, and has entries that it cannot judge, connects anew so often."""
+    """How long the server may take to say Welcome."""
+    stuck_ms: int = 60_000
+    """How often a new device reconnects while it waits to be provisioned and has entries that it cannot judge."""
     connect_ms: int = 10_000
-    """Likewise, one that takes longer to open a socket."""
+    """How long opening a socket may take."""
     backoff_ms_min: int = 500
     """The first wait between attempts to connect lies between 0 and this; it doubles from then on."""
     backoff_ms_max: int = 60_000
     settled_ms: int = 10_000
-    """A connection that lasted this long was a good one: the waits begin anew."""
-    stumbles: int = 5
-    """So often in a row a frame may trip the client up, with nothing new in the mailbox in between; then it ends."""
+    """A connection that lasted this long was a good one: the next wait is the shortest again."""
+    restarts: int = 5
+    """How often in a row a frame may break the machine, without progress in the mailbox; then the client ends."""
     frame_bytes: int = 16 * 1024 * 1024
     """The largest frame that is read: a batch of the largest entries, and then some."""
     events: int = 10_000
-    """Events that one slow listener may leave unread; then it is told that it lags."""
+    """How many events one slow listener may leave unread before it gets Lagging."""
     find_ms: int = 1_000
-    """How often a new device asks whether it was vouched for: somebody stands before two screens."""
+    """How often a new device asks whether it was vouched for: a person waits in front of both screens."""
     http_ms: int = 15_000
-    """A question over HTTP that takes longer has failed."""
+    """How long a request over HTTP may take."""
     http_bytes: int = 4 * 1024 * 1024
     """The largest answer over HTTP that is read."""

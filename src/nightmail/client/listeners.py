@@ -1,4 +1,4 @@
-"""Who is told what: handlers by kind of event, and iterators that may be slow, but not endlessly so."""
+"""Delivers events to the app: handlers by kind of event, and iterators with a bounded queue."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Listeners:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._handlers: list[tuple[type[Any], Callable[[Any], Any]]] = []
-        # Kept from the start, so that the first to ask for messages misses none.
+        # It collects from the start, so that the first call of `messages` misses none.
         self._first: Listener[Message] | None = Listener(_is_theirs, limit)
         self._listeners: list[Listener[Any]] = [self._first]
         self._tasks: set[asyncio.Task[None]] = set()
@@ -101,7 +101,7 @@ class Listeners:
         loop = asyncio.get_running_loop()
         try:
             result = handler(event)
-        except Exception as error:  # noqa: BLE001  # an app's mistake must not stop the mail
+        except Exception as error:  # noqa: BLE001  # an app's bug must not stop the client
             loop.call_exception_handler({"message": "a handler of the Nightmail client failed", "exception": error})
             return
         if inspect.isawaitable(result):
@@ -115,7 +115,7 @@ class Listeners:
 
     async def close(self) -> None:
         """Stop the handlers that still run."""
-        # A handler may be the one that closes the client: it must not wait for itself.
+        # A handler may close the client: it must not wait for itself.
         tasks = self._tasks - {asyncio.current_task()}
         for task in tasks:
             task.cancel()

@@ -1,6 +1,5 @@
-"""A message as a person sees it, and how far it got.
+"""A message as a person sees it, and how far it got. Values only.
 
-Knows:   the words of the model. Values only.
 Never:   shows a body in a repr: what is printed by accident must not be content.
 """
 
@@ -20,7 +19,7 @@ Position: TypeAlias = tuple[int, int, int, str]
 """Where a message stands in its conversation: (stamp, the id's time, the id's sequence, id)."""
 
 UNSTAMPED = (1 << 62) - 1
-"""What has no stamp yet stands below everything that has one."""
+"""A message without a stamp comes after every message with one."""
 
 
 class Tick(IntEnum):
@@ -55,11 +54,11 @@ class Message(Struct, frozen=True, kw_only=True):
     at: int = 0
     """When the server took it, in milliseconds since 1970; 0: not yet."""
     body: bytes
-    """What was sealed: a content, as `e2ee/content.py` encodes it."""
+    """A content, as `e2ee/content.py` encodes it."""
     kind: Kind = Kind.TEXT
     life_ms: int = 0
     state: Tick = Tick.PENDING
-    """Of an own message. Another person's is SENT, and READ once it was marked so here."""
+    """How far an own message got. Another person's is SENT, and READ after it was marked so here."""
     reason: str = ""
     """Why it failed."""
     places: dict[int, Place] = {}
@@ -73,7 +72,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """What it says; empty if it says nothing in words."""
+        """Its text; empty if it has none."""
         return self.content.text or ""
 
     @property
@@ -88,7 +87,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
     @property
     def position(self) -> Position:
-        """Every device sorts alike by this."""
+        """All devices of both people sort by this, and so see the same order."""
         parsed = MessageId.parse(self.id)
         return self.at or UNSTAMPED, parsed.at_ms, parsed.sequence, self.id
 
@@ -106,11 +105,11 @@ def conversation_id(one: int, other: int) -> str:
 
 
 def answers_last(messages: Sequence[Message]) -> list[Message]:
-    """The same messages, but none stands before the one it answers, whatever the stamps say."""
+    """The same messages, with each reply after the message it answers, whatever the stamps say."""
     there = {message.id for message in messages}
     shown: dict[str, Message] = {}
     early: dict[str, list[Message]] = {}
-    """Question → answers that came before it."""
+    """Message → replies to it that stood before it."""
     for message in messages:
         question = message.reply_to
         if question in there and question not in shown and question != message.id:
@@ -121,5 +120,5 @@ def answers_last(messages: Sequence[Message]) -> list[Message]:
             next_one = ready.pop(0)
             shown[next_one.id] = next_one
             ready[:0] = early.pop(next_one.id, [])
-    # What is left answers itself in a circle: somebody's joke.
+    # What is left are replies in a circle, which no honest client writes.
     return [*shown.values(), *(message for left in early.values() for message in left)]

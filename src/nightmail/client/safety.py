@@ -1,27 +1,29 @@
-"""Safety numbers: what two people compare, and what each then says about the other's key.
+"""Safety numbers: what two people compare, and what each of them then says about the other's key.
 
-Knows:   which key a number is about.
+Knows:   which key a number belongs to.
 Touches: what the person said about a key, in a turn of the machine like everything else.
-Never:   agrees to another key than the one whose number the person saw.
+Never:   accepts another key than the one whose number the person saw.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from nightmail.client.link.driver import Driver
+from nightmail.client.store.port import Store
 from nightmail.e2ee.errors import NotAsAnnounced
 from nightmail.e2ee.safety import check_safety_number, safety_number
 
-from .driver import Driver
 from .errors import Misused, NumberDiffers
-from .store import Store
 
 
 class Trust(NamedTuple):
+    """What the person said about a key."""
+
     verified: bool
-    """Safety numbers were compared, and were alike."""
+    """The person compared safety numbers, and they were the same."""
     held: bool
-    """The key changed since: nothing is sealed for it until the person accepts it."""
+    """The key changed after that: nothing is sealed for it until the person accepts it."""
     changed_at: int
     """When it changed last; 0: never."""
 
@@ -38,7 +40,7 @@ class Safety:
         return Trust(row.verified, row.held, row.changed_at) if row else Trust(False, False, 0)
 
     async def agree(self, peer: int, number: str, *, verified: bool) -> None:
-        """The person knows of the key with this number, or has compared it. Raises NumberDiffers, Misused."""
+        """The person accepts the key with this number, or has compared it. Raises NumberDiffers, Misused."""
         current, key = self._numbered_key(peer)
         try:
             check_safety_number(current, number)
@@ -50,7 +52,7 @@ class Safety:
         await self._driver.committed()
 
     def _numbered_key(self, peer: int) -> tuple[str, bytes]:
-        """The safety number with somebody, and the key of theirs that it is about."""
+        """The safety number with a peer, and the peer's key that it belongs to."""
         with self._driver.working() as machine:
             ours, theirs = machine.account_key(self._account), machine.account_key(peer)
         if not ours or not theirs:

@@ -4,7 +4,7 @@
         client.send("bob", "hello")
         print(client.receive(timeout=5).text)
 
-Every method hands the work to the asyncio face and waits for it. No rule is written twice.
+Every method hands the work to `Client` and waits for it. No rule is written twice.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from nightmail.client.store.rows import Conversation
+from nightmail.client.store.search import Found
 from nightmail.e2ee.content import Content
 from nightmail.model.words import Lane
 
 from .client import Client
 from .errors import Misused
 from .messages import Message, Position, Tick
-from .store import Conversation
-from .words import Found
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ class SyncClient:
             finally:
                 self._stop()
 
-    # --- what the asyncio face does -------------------------------------------------------------
+    # --- what `Client` does ---------------------------------------------------------------------
 
     def send(
         self, to: str | int, text: str | Content, *, reply_to: str = "", lane: Lane = Lane.NORMAL, life_ms: int = 0
@@ -72,15 +72,15 @@ class SyncClient:
         return self._run(self._client.send(to, text, reply_to=reply_to, lane=lane, life_ms=life_ms)).message_id
 
     def wait(self, message_id: str, state: Tick = Tick.DELIVERED, timeout: float | None = None) -> None:
-        """Until a message got that far. Raises MessageFailed, or TimeoutError."""
+        """Wait until a message got that far. Raises DeliveryFailed, or TimeoutError."""
         self._run(self._wait(message_id, state), timeout)
 
     def receive(self, timeout: float | None = None) -> Message:
-        """The next message of somebody else. Raises TimeoutError."""
+        """The next message of another person. Raises TimeoutError."""
         return self._run(anext(self._incoming), timeout)  # pyright: ignore[reportArgumentType]  # it is a coroutine
 
     def messages(self) -> Iterator[Message]:
-        """What others write, as it comes; until the client is closed."""
+        """Messages of others, as they come; until the client is closed."""
         while True:
             try:
                 yield self.receive()

@@ -19,7 +19,7 @@ from textual.widgets.option_list import Option
 
 from nightmail.cli.saying import clock, plain
 from nightmail.cli.squares import grouped, squares
-from nightmail.client.words import Found, text_of
+from nightmail.client.store.search import Found, text_of
 
 
 class AskWhom(ModalScreen[str]):

@@ -20,7 +20,7 @@ from nightmail.client.events import (
     Unreadable,
 )
 from nightmail.client.messages import Message
-from nightmail.client.words import Found, text_of
+from nightmail.client.store.search import Found, text_of
 from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id, account_of
 

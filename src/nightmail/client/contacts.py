@@ -1,0 +1,78 @@
+"""Contacts: the names that the user gave to people, and who is blocked.
+
+Knows:   names stay on this device; the server does the blocking, and is told first.
+Touches: the rows of contacts, in a turn of the machine like everything else.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from nightmail.client.link.driver import Driver
+from nightmail.client.link.http import Http
+from nightmail.client.store.port import Store
+from nightmail.client.store.rows import Contact
+from nightmail.model.handles import spelled
+from nightmail.model.ids import account_id
+
+from .errors import Misused
+
+
+def handle_in(store: Store, account: int) -> str:
+    """The handle of an account, if this device ever learned it; otherwise its number in hex."""
+    return store.conversation(account).handle or f"{account:x}"
+
+
+class Contacts:
+    def __init__(self, store: Store, driver: Driver, http: Http) -> None:
+        self._store, self._driver, self._http = store, driver, http
+
+    def all(self) -> list[Contact]:
+        """Sorted by name."""
+        return sorted(self._store.contacts(), key=lambda row: (row.name or row.handle).casefold())
+
+    def get(self, person: str | int) -> Contact:
+        """A contact; an empty one if the person is not a contact."""
+        account = account_id(spelled(person)) if isinstance(person, str) else person
+        for row in self._store.contacts():
+            if row.account == account:
+                return row
+        return Contact(
+            account, spelled(person) if isinstance(person, str) else self._store.conversation(account).handle
+        )
+
+    def called(self, person: str | int) -> str:
+        """The name, or the handle, or the number in hex."""
+        contact = self.get(person)
+        return contact.name or contact.handle or f"{contact.account:x}"
+
+    async def name(self, person: str | int, name: str) -> Contact:
+        """Give a person a name on this device; also makes them a contact."""
+        return await self._put(replace(self.get(person), name=" ".join(name.split())))
+
+    async def forget(self, person: str | int) -> bool:
+        """Delete a contact. A blocked person stays blocked, and so stays in the list. False if there was no contact."""
+        contact = self.get(person)
+        if self._store.contact(contact.account) is None:
+            return False
+        if contact.blocked:
+            await self._put(replace(contact, name=""))
+            return True
+        with self._driver.working():
+            self._store.drop_contact(contact.account)
+        await self._driver.committed()
+        return True
+
+    async def block(self, person: str | int, *, on: bool = True) -> Contact:
+        """Their messages no longer arrive, and they are not told. Raises HttpError; nothing has changed then."""
+        contact = self.get(person)
+        if not contact.handle:
+            raise Misused("only somebody whose handle is known can be blocked")
+        await self._http.block(contact.handle, on=on)
+        return await self._put(replace(contact, blocked=on))
+
+    async def _put(self, row: Contact) -> Contact:
+        with self._driver.working():
+            self._store.put_contact(row)
+        await self._driver.committed()
+        return row

@@ -1,0 +1,141 @@
+"""Read marks: exactly what the person has read, sent until the server confirms it.
+
+Knows:   which numbers are unread, and which are read but not confirmed.
+Touches: numbers and the state of messages; one errand per message that was read elsewhere before it came here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+from msgspec.structs import replace
+
+from nightmail.client.events import ReadElsewhere
+from nightmail.client.machine.context import Context
+from nightmail.client.machine.retry import Backoff
+from nightmail.client.messages import Tick
+from nightmail.client.store.rows import Mark, Numbered
+from nightmail.model.answers import Done, Said
+from nightmail.model.ids import account_of
+from nightmail.model.limits import FormLimits
+from nightmail.model.records import Read, Span
+from nightmail.model.refusals import Refusal
+from nightmail.model.spans import pairs, spans_of
+
+SPANS, AUTHORS = FormLimits().spans, FormLimits().authors
+"""How many intervals one read mark may list, and how many devices it may name."""
+READ_BEFORE = "read "
+"""Errands: a message that was read on another own device before it came here."""
+
+_encode = msgspec.msgpack.Encoder().encode
+_time = msgspec.msgpack.Decoder(int).decode
+
+
+class ReadMarks:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._due: dict[int, int] = {}
+        """Peer → when to send its read mark."""
+        self._asked: set[int] = set()
+        """Peers whose last read mark is not answered yet."""
+        self._backoff = Backoff(context)
+
+    def mark(self, peer: int, only: Collection[str] | None = None) -> list[str]:
+        """Mark all messages of a peer as read, or `only` these. Which became so."""
+        store = self._context.store
+        rows = [row for row in store.marked(Mark.UNREAD, peer) if only is None or row.id in only]
+        for row in rows:
+            store.put_numbered(replace(row, mark=Mark.READING))
+        ids = {row.id for row in rows}
+        for ident in ids:
+            if (message := store.message(ident)) is not None:
+                store.put_message(replace(message, state=Tick.READ))
+        if rows:
+            self._say(peer)
+        return sorted(ids)
+
+    def mark_elsewhere(self, ids: Collection[str]) -> None:
+        """The person read these on another own device, which tells the server. Remember those that are not here yet."""
+        store = self._context.store
+        for row in store.marked(Mark.UNREAD):
+            if row.id in ids:
+                store.put_numbered(replace(row, mark=Mark.NONE))
+        known: list[str] = []
+        for ident in ids:
+            message = store.message(ident)
+            if message is None:
+                store.put_errand(f"{READ_BEFORE}{ident}", _encode(self._context.now))
+            elif not message.own and message.state is not Tick.READ:
+                store.put_message(replace(message, state=Tick.READ))
+                known.append(ident)
+        if known:
+            self._context.tell(ReadElsewhere(tuple(known)))
+
+    def was_read(self, ident: str) -> bool:
+        """Whether a message that arrives now was already read elsewhere. The answer is given once."""
+        name = f"{READ_BEFORE}{ident}"
+        if self._context.store.errand(name) is None:
+            return False
+        self._context.store.drop_errand(name)
+        return True
+
+    def forget(self) -> None:
+        """Once a day: a message that has not come by now will not come."""
+        store, now = self._context.store, self._context.now
+        for name in store.errands(READ_BEFORE):
+            if not (state := store.errand(name)):
+                store.put_errand(name, _encode(now))
+            elif now - _time(state) >= self._context.limits.kept_ms:
+                store.drop_errand(name)
+
+    def soon(self, peer: int) -> None:
+        """Send this peer's read mark with the next tick."""
+        self._due.setdefault(peer, self._context.now)
+
+    def connected(self) -> None:
+        self._backoff.reset()
+        for peer in {account_of(row.by) for row in self._context.store.marked(Mark.READING)}:
+            self._say(peer)
+
+    def lost(self) -> None:
+        self._due.clear()
+        self._asked.clear()
+
+    def deadline(self) -> int | None:
+        return min(self._due.values(), default=None)
+
+    def tick(self) -> None:
+        for peer, due in list(self._due.items()):
+            if self._context.now >= due:
+                del self._due[peer]
+                self._say(peer)
+
+    def _say(self, peer: int) -> None:
+        if not self._context.online or peer in self._asked:
+            return  # what is marked meanwhile is sent when the answer comes
+        told: list[Numbered] = []
+        spans: list[Span] = []
+        rows = self._context.store.marked(Mark.READING, peer)
+        authors = sorted({row.by for row in rows})[:AUTHORS]
+        for by, lane in sorted({(row.by, row.lane) for row in rows if row.by in authors}):
+            mine = [row for row in rows if (row.by, row.lane) == (by, lane)]
+            new = [Span(by, lane, low, high) for low, high in pairs(spans_of(row.n for row in mine))]
+            new = new[: SPANS - len(spans)]
+            spans += new
+            told += [row for row in mine if new and row.n <= new[-1].high]
+        if spans:
+            self._asked.add(peer)
+            self._context.ask(Read(peer, tuple(spans)), lambda said: self._answered(peer, told, said))
+
+    def _answered(self, peer: int, told: list[Numbered], said: Said) -> None:
+        self._asked.discard(peer)
+        if isinstance(said, Refusal) and said.retry:
+            self._due[peer] = self._backoff.failed()
+            return
+        # Done; or a refusal that repeating would not change.
+        if isinstance(said, Done):
+            self._backoff.reset()
+        for row in told:
+            self._context.store.put_numbered(replace(row, mark=Mark.NONE))
+        self._say(peer)

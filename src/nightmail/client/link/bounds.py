@@ -1,0 +1,114 @@
+"""Which numbers a server may say. A frame can be well formed and still say what no Nightmail server would.
+
+Knows:   how large an account, a device, a time and a count can be; whatever passes fits into the store.
+Never:   judges what is true: the parts that take an item do.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from nightmail.model.answers import Said
+from nightmail.model.forms import ACCOUNT_MAX, DEVICE_MAX, NUMBER_MAX
+from nightmail.model.rows import Change, Entry
+from nightmail.model.words import Lane, State
+from nightmail.wire.items import Answered, Devices, Drained, Entries, Gone, Goodbye, Receipts, Welcome
+
+TIME_END = 1 << 47
+"""In milliseconds since 1970: the year 6429. A calendar can still show it."""
+
+_LANES = frozenset(int(lane) for lane in Lane)
+_STATES = frozenset(int(state) for state in State)
+
+
+def is_entries(item: Entries) -> bool:
+    return _is_count(item.first) and all(map(_is_entry, item.entries))
+
+
+def is_receipts(item: Receipts) -> bool:
+    return all(map(_is_receipt, item.changes))
+
+
+def is_answered(item: Answered) -> bool:
+    return _is_answer(item.said)
+
+
+def is_gone(item: Gone) -> bool:
+    return 1 <= item.low <= item.high <= NUMBER_MAX
+
+
+def is_devices(item: Devices) -> bool:
+    counts = (item.version, *item.devices.values())
+    return 0 <= item.account <= ACCOUNT_MAX and all(map(_is_count, counts)) and all(map(_is_device, item.devices))
+
+
+def is_welcome(item: Welcome) -> bool:
+    counts = (item.version, item.heartbeat_ms, item.window, item.body_bytes, item.frame_bytes)
+    return 0 <= item.at < TIME_END and all(map(_is_count, counts))
+
+
+def is_drained(item: Drained) -> bool:
+    return all(map(_is_count, (item.normal, item.high, item.changes)))
+
+
+def is_goodbye(item: Goodbye) -> bool:
+    return _is_count(item.code) and _is_count(item.retry_ms)
+
+
+def is_anything(item: object) -> bool:
+    """For an item whose numbers nobody uses."""
+    return True
+
+
+def _is_entry(entry: Entry) -> bool:
+    return (
+        0 <= entry.by <= DEVICE_MAX
+        and 0 <= entry.to <= ACCOUNT_MAX
+        and 0 <= entry.n <= NUMBER_MAX
+        and 0 <= entry.at < TIME_END
+        and 0 <= entry.life_ms <= NUMBER_MAX
+    )
+
+
+def _is_receipt(receipt: Change) -> bool:
+    by, to, lane, device, state, n = receipt.key
+    return (
+        0 <= by <= DEVICE_MAX
+        and 0 <= to <= ACCOUNT_MAX
+        and lane in _LANES
+        and 0 <= device <= DEVICE_MAX
+        and state in _STATES
+        and (0 <= n <= NUMBER_MAX or (state == State.FAILED and n == -receipt.reason))
+        and 1 <= receipt.seq <= NUMBER_MAX
+        and 0 <= receipt.at < TIME_END
+        and _are_spans(receipt.numbers)
+    )
+
+
+def _are_spans(spans: list[int]) -> bool:
+    """Pairs that ascend and do not overlap."""
+    before = 0
+    for at, number in enumerate(spans):
+        if not (number >= before if at & 1 else number > before):
+            return False
+        before = number
+    return not len(spans) & 1 and before <= NUMBER_MAX
+
+
+def _is_answer(said: Said) -> bool:
+    for name in said.__struct_fields__:
+        value: object = getattr(said, name)
+        if name == "at" and not (isinstance(value, int) and value < TIME_END):
+            return False
+        numbers = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+        if any(isinstance(number, int) and not 0 <= number <= DEVICE_MAX for number in numbers):
+            return False
+    return True
+
+
+def _is_count(number: int) -> bool:
+    return 0 <= number <= NUMBER_MAX
+
+
+def _is_device(device: int) -> bool:
+    return 0 <= device <= DEVICE_MAX

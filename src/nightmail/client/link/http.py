@@ -1,0 +1,215 @@
+"""Requests over HTTP: accounts, devices, the state of a message.
+
+Knows:   the paths below `/v1`, and the form of a problem.
+Never:   puts a token into an error. Each request runs in a thread, on a connection of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import http.client
+import ssl
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from nightmail.client.errors import HttpError, Refused, Unreachable
+from nightmail.client.limits import ClientLimits
+from nightmail.client.own_devices.link_request import token_digest
+from nightmail.client.store.rows import Identity
+from nightmail.model.words import Platform
+
+
+class Joined(msgspec.Struct, frozen=True):
+    device: str
+    list_version: int
+    account: str = ""
+
+
+class Account(msgspec.Struct, frozen=True):
+    account: str
+    handle: str
+    list_version: int
+    devices: dict[str, int]
+
+
+class CodeSent(msgspec.Struct, frozen=True):
+    expires_at: int
+
+
+class Problem(msgspec.Struct, frozen=True):
+    title: str = ""
+    detail: str = ""
+    code: str = ""
+
+
+def bearer(identity: Identity) -> str:
+    token = base64.urlsafe_b64encode(identity.token).rstrip(b"=").decode()
+    return f"Bearer {identity.device:x}.{token}"
+
+
+class Http:
+    """Asks the first address that answers."""
+
+    def __init__(
+        self, addresses: Sequence[str], *, authorization: str = "", tls: ssl.SSLContext | None = None,
+        limits: ClientLimits | None = None,
+    ) -> None:  # fmt: skip
+        self._addresses, self._tls, self._limits = addresses, tls, limits or ClientLimits()
+        self._authorization = authorization
+
+    def __repr__(self) -> str:
+        return f"<Http to {', '.join(self._addresses)}>"
+
+    # --- accounts -------------------------------------------------------------------------------
+
+    async def verify(self, handle: str) -> int:
+        """Have a code sent to the owner of a handle. When it expires, in milliseconds since 1970."""
+        said = await self._ask("POST", "/v1/verifications", {"handle": handle}, CodeSent)
+        return said.expires_at
+
+    async def register(
+        self, identity: Identity, label: str, platform: Platform, *, code: str = "", pin_token: bytes = b""
+    ) -> Joined:
+        """Register an account and its first device. The same identity again gives the same device.
+
+        With what the server asks for, `code` or `pin_token` or both, this takes over an account that exists, and
+        becomes its only device.
+        """
+        asked = {
+            "handle": identity.handle, "label": label, "platform": platform.name.lower(),
+            "registration": identity.registration, "token_digest": token_digest(identity),
+        }  # fmt: skip
+        if code:
+            asked["code"] = code
+        if pin_token:
+            asked["pin_token"] = pin_token.hex()
+        return await self._ask("POST", "/v1/accounts", asked, Joined)
+
+    async def account(self, handle: str) -> Account:
+        return await self._ask("GET", f"/v1/accounts/{quote(handle, safe='')}", None, Account)
+
+    async def set_lock(self, pin_token: bytes) -> None:
+        """From now on, registering this handle again needs this PIN; see `nightmail.client.profile.pin`."""
+        await self._ask("PUT", "/v1/lock", {"pin_token": pin_token.hex()}, Any)
+
+    async def remove_lock(self) -> None:
+        await self._ask("DELETE", "/v1/lock", None, Any)
+
+    async def close_account(self) -> None:
+        await self._ask("DELETE", "/v1/accounts/me", None, Any)
+
+    # --- devices --------------------------------------------------------------------------------
+
+    async def link(self, registration: int, token_digest: str, label: str, platform: Platform) -> Joined:
+        """Link another device, whose token only that device knows. No one seals for it before it is listed."""
+        asked = {
+            "registration": registration, "token_digest": token_digest,
+            "label": label, "platform": platform.name.lower(),
+        }  # fmt: skip
+        return await self._ask("POST", "/v1/devices", asked, Joined)
+
+    async def devices(self) -> dict[str, Any]:
+        return await self._ask("GET", "/v1/devices", None, dict[str, Any])
+
+    async def list_devices(self, version: int, devices: Sequence[int], signed: bytes) -> None:
+        """Publish the account's next device list. Devices that it no longer names are removed."""
+        asked = {
+            "version": version, "devices": [f"{device:x}" for device in devices],
+            "signed": base64.b64encode(signed).decode(),
+        }  # fmt: skip
+        await self._ask("PUT", "/v1/devices", asked, Any)
+
+    async def find_device(self, handle: str, registration: int, token_digest: str) -> Joined | None:
+        """The device that was linked for this token; None: none yet. Needs no credentials."""
+        asked = {"handle": handle, "registration": registration, "token_digest": token_digest}
+        try:
+            return await self._ask("POST", "/v1/devices/find", asked, Joined)
+        except Refused as refused:
+            if refused.code == "not_found":
+                return None
+            raise
+
+    async def relabel(self, device: int, label: str) -> None:
+        await self._ask("PATCH", f"/v1/devices/{device:x}", {"label": label}, Any)
+
+    async def unlink(self, device: int) -> None:
+        """Revoke a device of this account: it is cut off at once."""
+        await self._ask("DELETE", f"/v1/devices/{device:x}", None, Any)
+
+    # --- settings -------------------------------------------------------------------------------
+
+    async def block(self, handle: str, *, on: bool = True) -> None:
+        await self._ask("PUT" if on else "DELETE", f"/v1/blocks/{quote(handle, safe='')}", None, Any)
+
+    async def set_read_receipts(self, on: bool) -> None:
+        await self._ask("PUT", "/v1/settings", {"read_receipts": on}, Any)
+
+    # --- looking --------------------------------------------------------------------------------
+
+    async def message_state(self, message_id: str) -> dict[str, Any]:
+        return await self._ask("GET", f"/v1/messages/{quote(message_id, safe='')}", None, dict[str, Any])
+
+    async def trace(self, message_id: str) -> dict[str, Any]:
+        """Everything that happened to a message; for operators."""
+        return await self._ask("GET", f"/v1/trace/{quote(message_id, safe='')}", None, dict[str, Any])
+
+    # --- one request ----------------------------------------------------------------------------
+
+    async def _ask(self, method: str, path: str, asked: Any, kind: Any) -> Any:
+        body = None if asked is None else msgspec.json.encode(asked)
+        failure: HttpError = Unreachable("no server address is known")
+        for address in self._addresses:
+            try:
+                status, answer = await asyncio.to_thread(self._exchange, address, method, path, body)
+            except (OSError, http.client.HTTPException) as error:
+                failure = Unreachable(f"{address} does not answer: {type(error).__name__}")
+                continue
+            if status == http.client.SERVICE_UNAVAILABLE:
+                failure = _refused(status, answer)
+                continue
+            if status >= http.client.BAD_REQUEST:
+                raise _refused(status, answer)
+            if kind is Any or not answer:
+                return None
+            try:
+                return msgspec.json.decode(answer, type=kind)
+            except msgspec.DecodeError:
+                raise HttpError(f"{address} answered {method} {path} with something else than was agreed") from None
+        raise failure
+
+    def _exchange(self, address: str, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        parts = urlsplit(address)
+        seconds = self._limits.http_ms / 1_000
+        assert parts.hostname
+        if parts.scheme == "https":
+            tls = self._tls or ssl.create_default_context()
+            connection = http.client.HTTPSConnection(parts.hostname, parts.port, timeout=seconds, context=tls)
+        else:
+            connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=seconds)
+        headers = {"Accept": "application/json"}
+        if self._authorization:
+            headers["Authorization"] = self._authorization
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            connection.request(method, parts.path + path, body, headers)
+            response = connection.getresponse()
+            answer = response.read(self._limits.http_bytes + 1)
+            if len(answer) > self._limits.http_bytes:
+                raise http.client.HTTPException("an answer above the limit")
+            return response.status, answer
+        finally:
+            connection.close()
+
+
+def _refused(status: int, answer: bytes) -> Refused:
+    try:
+        problem = msgspec.json.decode(answer, type=Problem)
+    except msgspec.DecodeError:
+        problem = Problem()
+    title = problem.title or http.client.responses.get(status, "refused")
+    return Refused(status, title, problem.detail, problem.code)

@@ -1,0 +1,242 @@
+"""The client without sockets, clocks or tasks: frames in, one `Turn` out.
+
+Knows:   what a driver and a person can do to it. What it means, the parts know (`parts.py`).
+Never:   lets a frame or an event out before everything behind it is committed.
+
+A driver calls what happened (`connected`, `receive`, `closed`, `tick`, `compose`, …), always with the time, and then
+`turn`, which commits and says what to do. It may call several methods before one `turn`: they share one commit. `now`
+is milliseconds since 1970 and must not go back.
+
+If the store fails, or a method raises anything but a ClientError, the machine is broken: call `roll_back`, and go on
+with `restarted()`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection
+from random import Random, SystemRandom
+
+from nightmail.client.errors import Misbehaved
+from nightmail.client.limits import ClientLimits
+from nightmail.client.link.framing import pack
+from nightmail.client.messages import Message
+from nightmail.client.own_devices.device_linking import PendingLink
+from nightmail.client.store.port import Store
+from nightmail.client.store.rows import Cursors, Identity
+from nightmail.client.trust.e2ee_sealer import E2eeSealer
+from nightmail.e2ee.chance import SYSTEM, Chance
+from nightmail.e2ee.curves import signing_public
+from nightmail.model.words import Kind, Lane
+from nightmail.wire import frames as wire
+
+from .parts import MakeSealer, OwnDevices, Parts, build_sealer
+from .turn import Ending, Turn
+
+BROKEN = 1006
+"""WebSocket's own number for "no close frame came"."""
+
+
+class Machine:
+    def __init__(
+        self,
+        store: Store,
+        identity: Identity,
+        limits: ClientLimits | None = None,
+        chance: Random | None = None,
+        secrets: Chance = SYSTEM,
+        make_sealer: MakeSealer = build_sealer,
+    ) -> None:
+        """`secrets` is what keys and nonces are drawn from; another sealer than the real one is for tests."""
+        self.limits, self._make_sealer = limits or ClientLimits(), make_sealer
+        self.parts = Parts(store, identity, self.limits, chance or SystemRandom(), secrets, make_sealer)
+        self._context, self._liveness = self.parts.context, self.parts.liveness
+        self._timed = self.parts.timed()
+
+    # --- the turn -------------------------------------------------------------------------------
+
+    def turn(self) -> Turn:
+        """Commit what happened since the last turn, then hand over what follows from it. Raises StoreFailed.
+
+        The driver must carry the whole turn out, in the order of its fields. Whatever is in it is durable: a frame
+        that is lost with the connection is asked for again by the next one, an event that is lost with the process
+        can be read from the store.
+        """
+        context = self._context
+        self._commit()
+        frames = [*self._liveness.take_hello(), *pack(context.items, context.frame_bytes)]
+        events = list(context.events)
+        context.items.clear()
+        context.events.clear()
+        return Turn(frames, events, self._deadline(), context.hang_up)
+
+    def _commit(self) -> None:
+        if self._context.store.dirty:
+            self._context.store.commit()
+
+    def _deadline(self) -> int | None:
+        return min((due for part in self._timed if (due := part.deadline()) is not None), default=None)
+
+    def roll_back(self) -> None:
+        """Drop whatever is not committed. The machine is broken afterwards: go on with `restarted()`."""
+        self._context.store.rollback()
+
+    def restarted(self) -> Machine:
+        """A machine made from what is durable, as after a restart of the process. Call `connected` on a new
+        connection; the one that this machine had must be closed."""
+        context = self._context
+        return Machine(
+            context.store, context.identity, self.limits, context.chance, context.secrets, self._make_sealer
+        )  # fmt: skip
+
+    # --- the connection -------------------------------------------------------------------------
+
+    @property
+    def online(self) -> bool:
+        return self._context.online
+
+    @property
+    def listens(self) -> bool:
+        """False when it is not connected, or wants to hang up: `receive` then ignores what comes."""
+        return self._liveness.is_open and self._context.hang_up is None
+
+    @property
+    def cursors(self) -> Cursors:
+        """How far the mailbox is in the store."""
+        return self._context.store.cursors()
+
+    def connected(self, now: int) -> None:
+        """A socket is open. Take a turn at once: its first frame is Hello, which the server waits for."""
+        self._at(now)
+        self._liveness.open(self.parts.acks.cursors)
+
+    def receive(self, frame: bytes, now: int) -> None:
+        """A frame arrived. Take a turn soon; frames that arrive meanwhile may share it.
+
+        If the server said what it may not say, the turn asks to hang up. Whatever this raises leaves the machine
+        broken.
+        """
+        self._at(now)
+        if not self.listens:
+            return
+        takers = self.parts.takers
+        try:
+            items = wire.decode_from_server(frame)
+            for item in items:
+                if not takers[type(item)].is_sound(item):
+                    raise Misbehaved(f"a number in {type(item).__name__} that cannot be")
+            for item in items:
+                taker = takers[type(item)]
+                if not taker.before_welcome and not self._context.online:
+                    raise Misbehaved("something before Welcome")
+                taker.take(item)
+        except (Misbehaved, wire.BadFrame) as error:
+            # The items before it in the frame were in order, and count.
+            self._context.hang_up = str(error)
+        except (ValueError, OverflowError, LookupError, struct.error) as error:
+            # An item may be half written.
+            raise Misbehaved(f"the server sent what no client understands ({type(error).__name__})") from error
+
+    def leave(self, now: int) -> None:
+        """The driver is about to close the connection. Take a turn, and write its frames before closing: they hold
+        the acknowledgements that were still waiting for more."""
+        self._at(now)
+        self.parts.acks.leave()
+
+    def lost(self, now: int) -> Ending:
+        """The connection broke without a close frame; as `closed`."""
+        return self.closed(BROKEN, now)
+
+    def closed(self, code: int, now: int, why: str = "") -> Ending:
+        """The connection was closed, by either side. Take a turn; give the ending to the route."""
+        self._at(now)
+        if not self._liveness.is_open:
+            return Ending(code, 0)
+        self.parts.lost()
+        return self._liveness.close(code, why)
+
+    def tick(self, now: int) -> None:
+        """The deadline of the last turn has come. Take a turn at once. Calling it early does no harm."""
+        self._at(now)
+        for part in self._timed:
+            part.tick()
+
+    # --- what the person does -------------------------------------------------------------------
+    # After each of these: take a turn. The app may be told that it is done once that turn is there.
+
+    def compose(
+        self, to: int, body: bytes, now: int, *, kind: Kind = Kind.TEXT, lane: Lane = Lane.NORMAL, life_ms: int = 0
+    ) -> Message:
+        """Queue a message. Raises TooLarge; nothing is queued then."""
+        self._at(now)
+        return self.parts.outbox.compose(to, body, kind, lane, life_ms)
+
+    def mark_read(self, peer: int, now: int, only: Collection[str] | None = None) -> int:
+        """Mark everything from a peer as read, or `only` these messages. How many became so."""
+        self._at(now)
+        read = self.parts.read_marks.mark(peer, only)
+        if read and self.parts.own is not None:
+            self.parts.own.read_sync.tell(read)
+        return len(read)
+
+    def give_up(self, message_id: str, now: int) -> bool:
+        """Take a message back that the server does not have; False if it no longer waits."""
+        self._at(now)
+        return self.parts.outbox.give_up(message_id)
+
+    def agree(self, account: int, now: int, *, key: bytes, verified: bool) -> bool:
+        """The person accepts this key of an account, or has verified it; False if the account has another key."""
+        self._at(now)
+        agreed = self.sealer.believed.agree(account, key, verified=verified)
+        if agreed:
+            self.parts.unblocked(account)
+        return agreed
+
+    # --- own devices: take a turn after each ----------------------------------------------------
+
+    def link(self, pending: PendingLink, now: int) -> None:
+        """Link a new device. It goes on by itself until `DeviceLinked` or `DeviceNotLinked`. Raises Misused."""
+        self._at(now)
+        self._own.linking.begin(pending)
+
+    def dismiss(self, device: int, now: int) -> None:
+        """The person revoked a device: stop linking it, if that was still going on."""
+        self._at(now)
+        self._own.linking.dismiss(device, "it was revoked")
+
+    def sign_again(self, now: int) -> None:
+        """The person changed the account's devices at the server: the primary device signs the list that results."""
+        self._at(now)
+        self.sealer.own_list.look()
+
+    def forget_own_devices(self) -> None:
+        """Ask for this account's own list before the next message is sealed. Call it after a device was linked or
+        revoked.
+
+        The server tells a sender that it missed an own device only if it sealed for another own device: a sender that
+        believes to be the only device must ask.
+        """
+        self.parts.forget_own_devices()
+
+    # --- whom it trusts -------------------------------------------------------------------------
+
+    @property
+    def sealer(self) -> E2eeSealer:
+        assert self.parts.e2ee is not None, "a test's sealer has no keys"
+        return self.parts.e2ee
+
+    @property
+    def _own(self) -> OwnDevices:
+        assert self.parts.own is not None, "a test's sealer has no keys"
+        return self.parts.own
+
+    def account_key(self, account: int) -> bytes:
+        """The key that an account's list is signed with; empty: not known here."""
+        sealer = self.sealer
+        if account == self._context.identity.account and sealer.own_list.is_primary:
+            return signing_public(sealer.key_stock.keys.account)
+        known = sealer.believed.of(account)
+        return known.key if known else b""
+
+    def _at(self, now: int) -> None:
+        self._context.now = max(self._context.now, now)

@@ -1,0 +1,295 @@
+"""Every part of the machine, built in order; who hears which signal; which part takes which item.
+
+Knows:   all rooms of the client. It is the only module that does.
+Never:   decides anything: each method hands on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from nightmail.client.inbox.acks import Acks
+from nightmail.client.inbox.inbox import Inbox
+from nightmail.client.inbox.read_marks import ReadMarks
+from nightmail.client.inbox.receipts import IncomingReceipts
+from nightmail.client.limits import ClientLimits
+from nightmail.client.link import bounds
+from nightmail.client.link.liveness import Liveness
+from nightmail.client.messages import Message
+from nightmail.client.outbox.answers import Answers
+from nightmail.client.outbox.control_copies import ControlCopies
+from nightmail.client.outbox.outbox import Outbox
+from nightmail.client.outbox.reseals import Reseals
+from nightmail.client.outbox.sending import Sending
+from nightmail.client.outbox.stream import Stream
+from nightmail.client.outbox.streams import Streams
+from nightmail.client.outbox.successors import Successors
+from nightmail.client.outbox.ticks import Ticks
+from nightmail.client.own_devices.controls import Control
+from nightmail.client.own_devices.device_linking import DeviceLinking
+from nightmail.client.own_devices.move_in import MoveIn
+from nightmail.client.own_devices.move_out import MoveOut
+from nightmail.client.own_devices.own_device_list import OwnDeviceList
+from nightmail.client.own_devices.pairing import Pairing
+from nightmail.client.own_devices.read_sync import ReadSync
+from nightmail.client.own_devices.revocations import Revocations
+from nightmail.client.store.port import Store
+from nightmail.client.store.rows import DeviceList, Identity, Outgoing
+from nightmail.client.trust.believed_lists import BelievedLists
+from nightmail.client.trust.device_lists import DeviceLists
+from nightmail.client.trust.e2ee_sealer import E2eeSealer
+from nightmail.client.trust.key_stock import KeyStock
+from nightmail.client.trust.sealer import Sealer
+from nightmail.client.trust.sessions import Sessions
+from nightmail.e2ee.chance import Chance
+from nightmail.e2ee.content import Content, decode_content
+from nightmail.model.answers import Said
+from nightmail.model.rows import Entry
+from nightmail.wire.items import (
+    Answered,
+    Devices,
+    Drained,
+    Entries,
+    FromServer,
+    Gone,
+    Goodbye,
+    KeysLow,
+    Pong,
+    Receipts,
+    Welcome,
+)
+
+from .context import Context
+
+Item = TypeVar("Item", bound=FromServer)
+
+MakeSealer: TypeAlias = Callable[[Context, DeviceLists], Sealer]
+
+
+class Timed(Protocol):
+    def deadline(self) -> int | None: ...
+
+    def tick(self) -> None: ...
+
+
+class Taker(NamedTuple):
+    """What becomes of one class of items from the server."""
+
+    is_sound: Callable[[Any], bool]
+    """Whether its numbers can be; checked for a whole frame before any of it is taken."""
+    take: Callable[[Any], None]
+    before_welcome: bool
+    """The server may say it first."""
+
+
+def build_sealer(
+    context: Context, lists: DeviceLists, make: Callable[..., E2eeSealer] = E2eeSealer
+) -> E2eeSealer:  # fmt: skip
+    """The sealer of every client. `make` is for the simulator, which watches it."""
+    believed = BelievedLists(context)
+    key_stock = KeyStock(context)
+    own_list = OwnDeviceList(context, lists, believed, key_stock)
+    sessions = Sessions(context, lists, believed, key_stock)
+    pairing = Pairing(context, lists, believed, key_stock)
+    return make(context, believed, key_stock, own_list, sessions, pairing)
+
+
+class OwnDevices:
+    """The parts for the account's own devices. A sealer without keys has none of them."""
+
+    def __init__(
+        self, context: Context, e2ee: E2eeSealer, outbox: Outbox, control_copies: ControlCopies, read_marks: ReadMarks
+    ) -> None:
+        self.move_in = MoveIn(context, e2ee.believed, outbox)
+        self.move_out = MoveOut(context, e2ee, outbox, control_copies)
+        self.revocations = Revocations(context)
+        self.linking = DeviceLinking(context, e2ee, outbox, self.move_out, self.revocations)
+        self.read_sync = ReadSync(context, e2ee.believed, outbox, read_marks)
+        self.received: dict[int, Callable[[int, bytes], None]] = {
+            Control.READ: self.read_sync.take,
+            Control.HISTORY: self.move_in.take,
+            Control.MOVED: self.move_out.take_moved,
+            Control.READY: self.move_out.take_ready,
+        }
+        """Control message → who takes it, as (device that sent it, data). `Pairing` looks for PROVISION by itself."""
+        self.accepted: dict[int, Callable[[Outgoing], None]] = {
+            Control.PROVISION: self.linking.provision_accepted,
+            Control.MOVED: self.move_in.moved_accepted,
+        }
+        """Control message → who must know that the server took it."""
+
+
+class Parts:
+    """All parts. Implements `Signals`, and hands each signal to the parts that need it, in order."""
+
+    def __init__(
+        self, store: Store, identity: Identity, limits: ClientLimits, chance: Random, secrets: Chance,
+        make_sealer: MakeSealer,
+    ) -> None:  # fmt: skip
+        self.context = context = Context(store, identity, limits, chance, secrets, self)
+        self.liveness = Liveness(context)
+        # --- trust
+        self.lists = DeviceLists(context)
+        self.sealer = make_sealer(context, self.lists)
+        self.e2ee = self.sealer if isinstance(self.sealer, E2eeSealer) else None
+        # --- outbox
+        self.ticks = Ticks(context)
+        self.streams = Streams(context, self.ticks)
+        self.control_copies = ControlCopies(context)
+        self.sending = Sending(context, self.lists, self.sealer, self.streams)
+        self.answers = Answers(context, self.lists, self.streams, self.sending, self.control_copies, self.ticks)
+        self.outbox = Outbox(context, self.sealer, self.streams, self.sending, self.control_copies)
+        self.successors = Successors(context, self.lists, self.ticks, self.outbox)
+        self.reseals = Reseals(context, self.sealer, self.ticks, self.outbox)
+        # --- inbox
+        self.read_marks = ReadMarks(context)
+        self.acks = Acks(context)
+        self.receipts = IncomingReceipts(
+            context, self.sealer, self.ticks, self.outbox, self.control_copies, self.reseals, self.successors
+        )
+        self.inbox = Inbox(context, self.lists, self.sealer, self.acks, self.receipts, self.read_marks)
+        # --- own devices
+        self.own: OwnDevices | None = None
+        if self.e2ee is not None:
+            self.own = OwnDevices(context, self.e2ee, self.outbox, self.control_copies, self.read_marks)
+        self.takers = self._takers()
+
+    # --- items from the server ------------------------------------------------------------------
+
+    def _takers(self) -> dict[type[FromServer], Taker]:
+        """Item → the part that takes it. Every class of `FromServer` is here."""
+        return dict((
+            _taker(Welcome, bounds.is_welcome, self._take_welcome, before_welcome=True),
+            _taker(Goodbye, bounds.is_goodbye, self.liveness.take_goodbye, before_welcome=True),
+            _taker(Pong, bounds.is_anything, self.liveness.take_pong),
+            _taker(Answered, bounds.is_answered, self.context.take_answer),
+            _taker(Devices, bounds.is_devices, self.context.take_devices),
+            _taker(KeysLow, bounds.is_anything, self.sealer.take_keys_low),
+            _taker(Entries, bounds.is_entries, self.inbox.take),
+            _taker(Gone, bounds.is_gone, self.inbox.take),
+            _taker(Receipts, bounds.is_receipts, self.inbox.take_receipts),
+            _taker(Drained, bounds.is_drained, self.inbox.take_drained),
+        ))  # fmt: skip
+
+    # --- the connection and the clock -----------------------------------------------------------
+
+    def _take_welcome(self, item: Welcome) -> None:
+        self.liveness.take_welcome(item)
+        self.forget_own_devices()
+        if self.e2ee is not None:
+            self.e2ee.key_stock.connected()
+            self.e2ee.pairing.connected()
+        self.acks.connected()
+        self.read_marks.connected()
+        self.control_copies.connected()
+        self.sending.connected()
+        self.successors.connected()
+        self.reseals.connected()
+        self.inbox.connected()
+        if self.own is not None:
+            self.own.revocations.connected()
+            self.own.linking.connected()
+            self.own.move_out.connected()
+
+    def lost(self) -> None:
+        """The connection is gone."""
+        self.context.lost()
+        if self.e2ee is not None:
+            for part in (self.e2ee.key_stock, self.e2ee.own_list, self.e2ee.sessions, self.e2ee.pairing):
+                part.lost()
+        for part in (
+            self.lists, self.sending, self.acks, self.read_marks, self.inbox, self.successors, self.reseals
+        ):  # fmt: skip
+            part.lost()
+        if self.own is not None:
+            for part in (self.own.linking, self.own.move_out, self.own.revocations):
+                part.lost()
+
+    def timed(self) -> list[Timed]:
+        """Every part with a deadline, in the order in which they tick."""
+        parts: list[Timed] = [self.liveness, self.inbox, self.sending, self.acks, self.read_marks, self.lists]
+        if self.e2ee is not None:
+            parts += [self.e2ee.key_stock, self.e2ee.own_list, self.e2ee.sessions]
+        parts += [self.successors, self.reseals]
+        if self.own is not None:
+            parts += [self.own.move_out, self.own.revocations, self.own.linking]
+        return parts
+
+    def forget_own_devices(self) -> None:
+        """Ask for this account's list before the next use."""
+        self.lists.forget(self.context.identity.account)
+
+    # --- signals: lists and keys ----------------------------------------------------------------
+
+    def believe(self, item: Devices) -> DeviceList | None:
+        return self.sealer.believe(item)
+
+    def key_changed(self, account: int) -> None:
+        if self.e2ee is not None:
+            self.e2ee.sessions.key_changed(account)
+        self.sending.key_changed(account)
+
+    def unblocked(self, account: int) -> None:
+        self.sending.unblocked(account)
+        self.inbox.unblocked()
+
+    def keys_published(self) -> None:
+        if self.e2ee is not None:
+            self.e2ee.keys_published()
+
+    def own_list_published(self) -> None:
+        if self.own is not None:
+            self.own.linking.step()
+
+    # --- signals: messages ----------------------------------------------------------------------
+
+    def number_answered(self, stream: Stream, n: int, round_: int, said: Said) -> None:
+        self.answers.take(stream, n, round_, said)
+
+    def message_stored(self, message: Message) -> None:
+        if self.own is not None:
+            self.own.move_out.message_stored(message)
+
+    def control_received(self, entry: Entry, content: Content) -> None:
+        if self.own is not None and (take := self.own.received.get(content.control or 0)):
+            take(entry.by, content.data or b"")
+
+    def control_accepted(self, row: Outgoing) -> None:
+        if self.own is not None and (accepted := self.own.accepted.get(decode_content(row.content).control or 0)):
+            accepted(row)
+
+    def recipient_removed(self, message: Message, device: int, at: int, reason: str) -> None:
+        self.successors.removed(message, device, at, reason)
+
+    # --- signals: own devices -------------------------------------------------------------------
+
+    def pending_device_gone(self, device: int) -> None:
+        if self.own is not None:
+            self.own.linking.dismiss(device, "the server no longer has it")
+
+    def device_revoked(self, device: int) -> None:
+        if self.own is not None:
+            self.own.linking.revoked(device)
+
+    def account_received(self, by: int) -> None:
+        if self.own is not None:
+            self.own.move_in.expect(by)
+
+    def awaits_trust(self) -> bool:
+        return self.own is not None and self.own.move_in.awaits_trust
+
+    # --- signals: time --------------------------------------------------------------------------
+
+    def day_passed(self) -> None:
+        if self.e2ee is not None:
+            self.e2ee.sessions.forget()
+        self.read_marks.forget()
+        self.inbox.forget()
+
+
+def _taker(
+    kind: type[Item], is_sound: Callable[[Item], bool], take: Callable[[Item], None], *, before_welcome: bool = False
+) -> tuple[type[FromServer], Taker]:
+    return kind, Taker(is_sound, take, before_welcome)

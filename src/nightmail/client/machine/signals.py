@@ -1,0 +1,83 @@
+"""What parts of the machine tell each other, and ask of each other, across rooms.
+
+A part that is built early cannot hold a part that is built later. It calls a signal instead; `parts.py` implements
+this protocol and says in one place which parts hear each signal, and in which order.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from nightmail.client.messages import Message
+from nightmail.client.outbox.stream import Stream
+from nightmail.client.store.rows import DeviceList, Outgoing
+from nightmail.e2ee.content import Content
+from nightmail.model.answers import Said
+from nightmail.model.rows import Entry
+from nightmail.wire.items import Devices
+
+
+class Signals(Protocol):
+    # --- lists and keys
+    def believe(self, item: Devices) -> DeviceList | None:
+        """The server sent a device list. Whom to seal for by it; None: it is not believed, or not yet."""
+        ...
+
+    def key_changed(self, account: int) -> None:
+        """An account has another key than before."""
+        ...
+
+    def unblocked(self, account: int) -> None:
+        """What waited for an account's list, for its keys or for the person's consent can go on."""
+        ...
+
+    def keys_published(self) -> None:
+        """The server has this device's keys."""
+        ...
+
+    def own_list_published(self) -> None:
+        """The server has a signed list of this account that names devices which were to be linked."""
+        ...
+
+    # --- messages
+    def number_answered(self, stream: Stream, n: int, round_: int, said: Said) -> None:
+        """The server answered a number of a stream; `round_` is the one in which it was sent."""
+        ...
+
+    def message_stored(self, message: Message) -> None:
+        """A message that arrived is in the store."""
+        ...
+
+    def control_received(self, entry: Entry, content: Content) -> None:
+        """Another device of this account sent a control message. May raise `e2ee.errors.Refused`."""
+        ...
+
+    def control_accepted(self, row: Outgoing) -> None:
+        """The server took a control message for the first time; perhaps it was written before a restart."""
+        ...
+
+    def recipient_removed(self, message: Message, device: int, at: int, reason: str) -> None:
+        """A device of the other person was removed before it had this message."""
+        ...
+
+    # --- own devices
+    def pending_device_gone(self, device: int) -> None:
+        """The server no longer has a device that was to be linked."""
+        ...
+
+    def device_revoked(self, device: int) -> None:
+        """The server has revoked a device, as this one asked."""
+        ...
+
+    def account_received(self, by: int) -> None:
+        """Another device handed the account over to this one."""
+        ...
+
+    def awaits_trust(self) -> bool:
+        """Whether the old device has yet to say whose keys it trusts."""
+        ...
+
+    # --- time
+    def day_passed(self) -> None:
+        """Once a day: delete what is no longer needed."""
+        ...

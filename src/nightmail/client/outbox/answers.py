@@ -1,0 +1,149 @@
+"""What the server answers about a number, and what each answer means.
+
+Knows:   which answers are final, which ask for another attempt, and which mean that there will never be one.
+Touches: the rows that are answered, the ticks of what was accepted, the lists that turn out to be out of date.
+Never:   drops a number that the server has not answered for good, or lets an answer of an earlier round delay this one.
+"""
+
+from __future__ import annotations
+
+import re
+
+from msgspec.structs import replace
+
+from nightmail.client.errors import Misbehaved
+from nightmail.client.machine.context import Context
+from nightmail.client.store.rows import Numbered, Outgoing
+from nightmail.client.trust.device_lists import DeviceLists
+from nightmail.model.answers import Accepted, Said, Settled
+from nightmail.model.refusals import (
+    IdReused,
+    NumberVoided,
+    OutOfOrder,
+    RateLimited,
+    Refusal,
+    StaleDevices,
+    UnknownRecipient,
+)
+
+from .control_copies import ControlCopies
+from .envelopes import address, new_id
+from .sending import Sending
+from .stream import Stream
+from .streams import Streams
+from .ticks import Ticks
+
+RENUMBERED_MAX = 256
+"""How many numbers in a row may turn out to be used before the stream waits for its schedule."""
+_CAPITAL = re.compile(r"(?<!^)([A-Z])")
+
+
+class Answers:
+    def __init__(
+        self, context: Context, lists: DeviceLists, streams: Streams, sending: Sending, control_copies: ControlCopies,
+        ticks: Ticks,
+    ) -> None:  # fmt: skip
+        self._context, self._lists, self._streams, self._sending = context, lists, streams, sending
+        self._control_copies, self._ticks = control_copies, ticks
+
+    def take(self, stream: Stream, n: int, round_: int, said: Said) -> None:
+        if (row := stream.rows.get(n)) is None:
+            return  # an answer to an earlier attempt was final
+        match said:
+            case Accepted():
+                self._accepted(stream, row, said)
+            case NumberVoided() if row.void:
+                pass  # about a late copy of what was given up; the void itself is answered, too
+            case Settled() | IdReused() if not row.void:
+                self._renumber(stream, row)
+            case Settled() | NumberVoided() | IdReused():
+                self._streams.drop(stream, row)
+                if not row.void:
+                    self._streams.fail(row, _reason(said))
+                self._sending.progress(stream)
+            case StaleDevices() if round_ != stream.round:
+                # The next round is under way already. But if every round ends before this answer comes, it must count.
+                self._lists.outdate(row.to, said.version)
+            case Refusal() if round_ != stream.round and said.retry:
+                pass  # the next round asks again
+            case OutOfOrder():
+                self._out_of_order(stream, said.expected)
+            case StaleDevices():
+                self._stale(stream, row, said)
+            case UnknownRecipient():
+                if round_ == stream.round:
+                    self._sending.to_nobody(stream)
+            case RateLimited():
+                self._sending.pause(stream, said.retry_ms)
+            case Refusal() if said.retry:
+                self._sending.pause(stream)
+            case _ if row.void:
+                # Not even the void is taken. The numbers behind it will ask for it again.
+                self._streams.drop(stream, row)
+                self._sending.pause(stream)
+            case _:
+                self._streams.fail(row, _reason(said))
+                self._sending.void(stream, row, _reason(said))
+
+    def _accepted(self, stream: Stream, row: Outgoing, said: Accepted) -> None:
+        if said.id != row.id or said.tag not in (b"", row.tag):
+            raise Misbehaved("an answer to something else")
+        self._streams.drop(stream, row)
+        stream.renumbered = 0
+        self._control_copies.accepted(row)
+        if said.tag:
+            self._ticks.sent(row, said)
+        elif row.void == "given_up":
+            self._streams.fail(row, row.void)
+        self._sending.progress(stream)
+
+    def _renumber(self, stream: Stream, row: Outgoing) -> None:
+        """The number was used, but not by this row: this profile is an older copy of itself. Take the next number.
+
+        The message keeps its id: a device that already has it shows it once.
+        """
+        store, to, lane = self._context.store, row.to, row.lane
+        self._streams.drop(stream, row)
+        me, n = self._context.identity.device, store.last_number(to, lane) + 1
+        store.put_numbered(
+            Numbered(me, to, lane, row.n, "")
+        )  # receipts for it are about something that this copy does not know
+        store.put_last_number(to, lane, n)
+        store.put_numbered(Numbered(me, to, lane, n, row.original))
+        self._streams.put(stream, replace(row, n=n))
+        stream.renumbered += 1
+        if stream.renumbered % RENUMBERED_MAX or stream.paused:
+            self._sending.progress(stream)
+        else:
+            self._sending.pause(stream)
+
+    def _out_of_order(self, stream: Stream, expected: int) -> None:
+        """An earlier number must come first. If this device no longer has it, it is given up."""
+        if expected < 1:
+            raise Misbehaved("a number that must come first, and is none")
+        if expected < stream.floor:
+            ident = new_id(self._context)
+            lost = address(self._context, stream.to, stream.lane, expected, ident, ident, b"", 0)
+            self._streams.void(stream, lost, "lost")
+        if stream.failures:
+            self._sending.pause(stream)
+        else:
+            stream.failures = 1
+            stream.pause(self._context.now + self._context.limits.soon_ms)
+
+    def _stale(self, stream: Stream, row: Outgoing, said: StaleDevices) -> None:
+        """Seal again by the new list: at once the first time, by the schedule if that did not help."""
+        self._lists.forget(row.to)
+        self._lists.forget(self._context.identity.account)
+        if row.only and row.only in (*said.extra, *said.rekeyed):
+            self._streams.end(stream, row, "device_removed")
+        if stream.failures:
+            self._sending.pause(stream)
+        else:
+            stream.failures = 1
+            self._sending.begin(stream)
+
+
+def _reason(said: Refusal | Said) -> str:
+    """The name of an answer as a reason: `id_reused`."""
+    return _CAPITAL.sub(r"_\1", type(said).__name__).lower()

@@ -1,0 +1,165 @@
+"""Control messages between the devices of one account, and their data. No person sees them.
+
+Knows:   the forms, as docs/e2ee.md has them. A number is never used again for another control message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+
+import msgspec
+from msgspec import Struct
+
+from nightmail.client.messages import Message, Tick
+from nightmail.client.store.rows import Contact, Trusted
+from nightmail.e2ee.content import Content, decode_content, encode_content
+from nightmail.e2ee.errors import Malformed
+from nightmail.model.ids import MessageId
+from nightmail.model.words import Kind, Lane
+
+
+class Control(IntEnum):
+    """All are from one device of an account to another of the same account; from other accounts they are ignored."""
+
+    PROVISION = 1
+    """To a new device: the key of its account (`e2ee/provision.py`)."""
+    READ = 2
+    """To all devices: these messages were read."""
+    HISTORY = 3
+    """To the device that the account moves to: a part of the old one's history."""
+    MOVED = 4
+    """From that device: it has all parts."""
+    READY = 5
+    """From that device, in both lanes: from now on everything is sealed for it, too."""
+
+
+class PastMessage(Struct, frozen=True, array_like=True):
+    """One message of a history."""
+
+    id: str
+    peer: int
+    by: int
+    own: bool
+    at: int
+    body: bytes
+    kind: Kind
+    life_ms: int
+    state: Tick
+    reason: str
+    unread: tuple[Lane, int] | None = None
+    """Lane and number of a message that was not read yet: its read mark will name these."""
+
+    @classmethod
+    def of(cls, m: Message, unread: tuple[Lane, int] | None = None) -> PastMessage:
+        return cls(m.id, m.peer, m.by, m.own, m.at, m.body, m.kind, m.life_ms, m.state, m.reason, unread)
+
+    def message(self) -> Message:
+        return Message(**{name: getattr(self, name) for name in self.__struct_fields__ if name != "unread"})
+
+    def __repr__(self) -> str:
+        return f"<past message {self.id}>"
+
+
+class HistoryPart(Struct, frozen=True, array_like=True):
+    """A part of a history: the `number`-th of `count`, from 1."""
+
+    number: int
+    count: int
+    first: int
+    """How many parts, from number 1 on, say whom the old device trusts and knows. 0: these came before."""
+    handles: dict[int, str]
+    """Account → handle, as far as the old device knows."""
+    trusted: tuple[Trusted, ...]
+    contacts: tuple[Contact, ...]
+    messages: tuple[PastMessage, ...]
+
+    @classmethod
+    def of(
+        cls, number: int, count: int, first: int, items: Iterable[tuple[int, str] | Trusted | Contact | PastMessage]
+    ) -> HistoryPart:
+        handles: dict[int, str] = {}
+        trusted: list[Trusted] = []
+        contacts: list[Contact] = []
+        messages: list[PastMessage] = []
+        for item in items:
+            match item:
+                case Trusted():
+                    trusted.append(item)
+                case Contact():
+                    contacts.append(item)
+                case PastMessage():
+                    messages.append(item)
+                case account, handle:
+                    handles[account] = handle
+        return cls(number, count, first, handles, tuple(trusted), tuple(contacts), tuple(messages))
+
+    def check(self) -> None:
+        """Raises Malformed unless it can be stored as it is."""
+        numbers = [self.number - 1, self.count - self.number, self.first, self.count, *self.handles]
+        for row in self.trusted:
+            numbers += [row.account, row.changed_at, *row.left, *row.left.values()]
+        numbers += [contact.account for contact in self.contacts]
+        for past in self.messages:
+            numbers += [past.peer, past.by, past.at, past.life_ms, *(past.unread or ())]
+            try:
+                MessageId.parse(past.id)
+            except ValueError:
+                raise Malformed("part of a history", "a message under no id") from None
+            decode_content(past.body)
+        if any(not 0 <= number < 1 << 62 for number in numbers):
+            raise Malformed("part of a history", "a number that is none")
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_some = msgspec.msgpack.Decoder(list[int]).decode
+_ids = msgspec.msgpack.Decoder(list[str]).decode
+_part = msgspec.msgpack.Decoder(HistoryPart).decode
+
+
+def control(number: Control, data: bytes) -> bytes:
+    """The content of a control message, as it is sealed."""
+    return encode_content(Content(Kind.CONTROL, data=data, control=number))
+
+
+def read(ids: list[str]) -> bytes:
+    return control(Control.READ, _encode(ids))
+
+
+def numbers(number: Control, said: list[int]) -> bytes:
+    """A control message that consists of a few numbers."""
+    return control(number, _encode(said))
+
+
+def size_of_item(item: object) -> int:
+    return len(_encode(item))
+
+
+def history(part: HistoryPart) -> bytes:
+    return control(Control.HISTORY, _encode(part))
+
+
+def read_of(data: bytes) -> list[str]:
+    try:
+        return _ids(data)
+    except msgspec.DecodeError:
+        raise Malformed("control message", "what was read") from None
+
+
+def numbers_of(data: bytes, count: int) -> list[int]:
+    try:
+        said = _some(data)
+    except msgspec.DecodeError:
+        said = []
+    if len(said) != count or any(not 0 <= number < 1 << 62 for number in said):
+        raise Malformed("control message", f"{count} numbers")
+    return said
+
+
+def part_of(data: bytes) -> HistoryPart:
+    try:
+        part = _part(data)
+    except msgspec.DecodeError:
+        raise Malformed("control message", "a part of a history") from None
+    part.check()
+    return part

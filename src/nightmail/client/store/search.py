@@ -1,0 +1,121 @@
+"""Words to search by: what a message is found by, and what of it matched.
+
+Knows:   how SQLite's full-text index takes text apart; the same rules for the index, the query and the result.
+Never:   lets what a person typed become syntax of a query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, cast
+
+import apsw
+from msgspec import Struct
+
+from nightmail.client.messages import Message
+from nightmail.e2ee.content import decode_content
+from nightmail.e2ee.errors import Refused
+from nightmail.model.words import Kind
+
+from .unspaced_scripts import MARKS, is_without_spaces, places, spread, spread_term
+
+TOKENIZER: tuple[str, ...] = ("unicode61", "remove_diacritics", "2", "tokenchars", MARKS)
+"""Runs of letters and digits, without case and accents."""
+
+
+class Token(NamedTuple):
+    start: int
+    end: int
+    """In characters, as Python counts them."""
+    word: str
+    """Folded."""
+
+
+class Found(Struct, frozen=True):
+    """A message that a search found."""
+
+    message: Message
+    spans: tuple[tuple[int, int], ...]
+    """Which characters of its text matched: (from, up to), in order."""
+
+
+def text_of(message: Message) -> str | None:
+    """What a person can read in a message; None: it is no text."""
+    return text_in(message.kind, message.body)
+
+
+def text_in(kind: Kind, body: bytes) -> str | None:
+    try:
+        return decode_content(body).text if kind is Kind.TEXT else None
+    except Refused:
+        return None
+
+
+def indexed(text: str) -> str:
+    """A text as the index has it."""
+    return spread(text)
+
+
+def take_apart(text: str) -> list[Token]:
+    name, *options = TOKENIZER
+    raw = text.encode("utf-8", "replace")
+    # A connection of its own: an index may be used on several threads, a connection on one at a time.
+    tokenizer = apsw.Connection(":memory:").fts5_tokenizer(name, options)
+    tokens = cast("list[tuple[int, int, str]]", tokenizer(raw, apsw.FTS5_TOKENIZE_DOCUMENT, None))
+    words: list[Token] = []
+    chars = at = 0
+    for start, end, folded in tokens:
+        chars += len(raw[at:start].decode())
+        size = len(raw[start:end].decode())
+        words.append(Token(chars, chars + size, folded))
+        chars, at = chars + size, end
+    return words
+
+
+def terms_of(typed: str) -> list[str]:
+    """What somebody looks for: every one of these must begin a word of the message.
+
+    Where words are not told apart, any part of them will do.
+    """
+    return list(dict.fromkeys(word.word for word in take_apart(typed)))
+
+
+def spans_of(text: str, terms: Sequence[str]) -> tuple[tuple[int, int], ...]:
+    """What matches one of the terms; empty unless each term is there."""
+    place, words = places(text), take_apart(indexed(text))
+    words = [Token(place[word.start], place[word.end - 1] + 1, word.word) for word in words]
+    spans: list[tuple[int, int]] = []
+    for term in terms:
+        found = list(_found(text, words, [word.word for word in take_apart(spread_term(term))]))
+        if not found:
+            return ()
+        spans += found
+    return _merged(spans)
+
+
+def query_of(terms: Sequence[str]) -> str:
+    """The terms as a query: each a quoted row of words, the last of which may go on. They hold letters, digits and
+    marks alone."""
+    return " AND ".join(f'"{spread_term(term)}"*' for term in terms)
+
+
+def _found(text: str, words: list[Token], term: list[str]) -> Iterator[tuple[int, int]]:
+    """Where a term stands: as the index finds it, row by row of its words."""
+    before, last = term[:-1], term[-1]
+    for at, word in enumerate(words[len(before) :]):
+        run = words[at : at + len(before)]
+        if word.word.startswith(last) and [one.word for one in run] == before:
+            # Of a pair the part that was meant; of any other word the whole.
+            end = word.start + len(last) if is_without_spaces(text[word.start]) else word.end
+            yield run[0].start if run else word.start, end
+
+
+def _merged(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """In order, and none over another."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return tuple(merged)

@@ -1,0 +1,106 @@
+"""Callers that wait for an event: for a receipt, for a device to be linked, for this device to become reachable.
+
+Knows:   which event each of them waits for.
+Touches: futures, on the event loop's thread only.
+Never:   lets a caller wait for a client that has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from weakref import WeakValueDictionary
+
+from .errors import ClientError, Misused
+from .events import (
+    DeliveryReceipt,
+    DeviceLinked,
+    DeviceNotLinked,
+    Event,
+    MessageFailed,
+    Reachable,
+    ReadReceipt,
+    SentAck,
+)
+from .messages import Tick
+from .receipt import Receipt
+
+
+class Waiters:
+    def __init__(self) -> None:
+        self._receipts: WeakValueDictionary[str, Receipt] = WeakValueDictionary()
+        self._linking: dict[int, asyncio.Future[None]] = {}
+        """Device that is being linked → the future of those who wait for it."""
+        self._reachable: asyncio.Future[None]
+
+    def begin(self, *, is_reachable: bool) -> None:
+        """The client runs on this loop from now on."""
+        self._reachable = asyncio.get_running_loop().create_future()
+        if is_reachable:
+            self._reachable.set_result(None)
+
+    # --- what to wait for -----------------------------------------------------------------------
+
+    def receipt(self, message_id: str) -> Receipt | None:
+        """The receipt of a message, if the app still holds one."""
+        return self._receipts.get(message_id)
+
+    def follow(self, receipt: Receipt) -> Receipt:
+        """Update a receipt for as long as the app holds it."""
+        self._receipts[receipt.message_id] = receipt
+        return receipt
+
+    def expect(self, device: int) -> None:
+        """A device is about to be linked."""
+        self._linking.setdefault(device, asyncio.get_running_loop().create_future())
+
+    async def linked(self, device: int) -> None:
+        """Wait until an expected device is linked. Raises Misused if it was not."""
+        if (waiting := self._linking.get(device)) is not None:
+            await asyncio.shield(waiting)
+
+    async def reachable(self) -> None:
+        await asyncio.shield(self._reachable)
+
+    # --- what happens ---------------------------------------------------------------------------
+
+    def tell(self, event: Event) -> None:
+        match event:
+            case SentAck():
+                self._move(event.message_id, Tick.SENT)
+            case DeliveryReceipt() if event.state is not Tick.FAILED:
+                self._move(event.message_id, event.state)
+            case ReadReceipt():
+                for message_id in event.messages:
+                    self._move(message_id, Tick.READ)
+            case MessageFailed():
+                self._move(event.message_id, Tick.FAILED, event.reason)
+            case DeviceLinked():
+                _settle(self._linking.pop(event.device, None))
+            case DeviceNotLinked():
+                _settle(self._linking.pop(event.device, None), Misused(f"the device was not linked: {event.why}"))
+            case Reachable():
+                _settle(self._reachable)
+            case _:
+                pass
+
+    def end(self, error: ClientError) -> None:
+        """No more events will come: wake every caller with the error."""
+        for waiting in (*self._linking.values(), self._reachable):
+            _settle(waiting, error)
+        for receipt in list(self._receipts.values()):
+            receipt.abandon(error)
+
+    def _move(self, message_id: str, state: Tick, reason: str = "") -> None:
+        if (receipt := self._receipts.get(message_id)) is not None:
+            receipt.move(state, reason)
+
+
+def _settle(waiting: asyncio.Future[None] | None, error: ClientError | None = None) -> None:
+    """Wake the callers that wait for this."""
+    if waiting is None or waiting.done():
+        return
+    if error is None:
+        waiting.set_result(None)
+    else:
+        waiting.set_exception(error)
+        waiting.exception()  # marks it as seen: perhaps nobody waits any more
