@@ -10,20 +10,21 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
+from nightmail.engine.data_folder import DataFolder
 from nightmail.engine.filelog import FileLog
 from nightmail.engine.filelog.files import OsFiles
-from nightmail.engine.folder import DataFolder
 from nightmail.engine.loop import Loop, LoopLimits, Watcher
 from nightmail.engine.ports import Checkpoint, Failed, Found, Log, Overtaken, Post, Rows, Stored
 from nightmail.engine.sqlite import SqliteRows
-from nightmail.engine.writer import Writer
+from nightmail.engine.worker import Worker
 from nightmail.model.effects import Effect
 from nightmail.model.records import Record
 from nightmail.model.rows import Need
+from sim.rows_wrapper import RowsWrapper
 
 from .meter import Account, Meter, Sample, read_threads, read_written
 
@@ -92,15 +93,12 @@ class MeasuredLog:
         self._log.close()
 
 
-class MeasuredRows:
-    """Rows: reading has an account of its own, whoever asks."""
+class MeasuredRows(RowsWrapper[Rows]):
+    """Rows: reading has an account of its own, whatever part asks."""
 
     def __init__(self, rows: Rows, meter: Meter) -> None:
-        self._rows, self._meter = rows, meter
-
-    @property
-    def pointer(self) -> int:
-        return self._rows.pointer
+        super().__init__(rows)
+        self._meter = meter
 
     def load(self, needs: Sequence[Need], done: Callable[[Found | Overtaken | Failed], None]) -> None:
         meter = self._meter
@@ -111,20 +109,8 @@ class MeasuredRows:
             done(found)
             meter.switch("load")
 
-        self._rows.load(needs, loaded)
+        self.rows.load(needs, loaded)
         meter.switch(asked)
-
-    def save(self, checkpoint: Checkpoint, done: Callable[[Overtaken | Failed | None], None]) -> None:
-        self._rows.save(checkpoint, done)
-
-    def recall(self, devices: Collection[int], since: int) -> Iterator[bytes]:
-        return self._rows.recall(devices, since)
-
-    def forget(self, before: int) -> None:
-        self._rows.forget(before)
-
-    def close(self) -> None:
-        self._rows.close()
 
 
 class Rig(Watcher):
@@ -151,9 +137,9 @@ class Rig(Watcher):
         )  # fmt: skip
         self.loop.meter = meter
 
-    def _thread(self, name: str, account: Account) -> Writer:
+    def _thread(self, name: str, account: Account) -> Worker:
         before = set(threading.enumerate())
-        writer = Writer(self._post(account), name)
+        writer = Worker(self._post(account), name)
         (thread,) = set(threading.enumerate()) - before
         assert thread.ident is not None
         self.threads[name] = thread.ident

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from nightmail.engine.ports import REF_BITS, Desk, Registry
+from nightmail.engine.ports import REF_BITS, Desk, Registry, Seat
 from nightmail.gateway.gateway import Gateway
 from nightmail.gateway.limits import GatewayLimits
-from nightmail.gateway.session import Session
+from nightmail.gateway.ports import Connection
 from nightmail.model.answers import Said
 from nightmail.model.forms import Form
 from nightmail.model.limits import FoldLimits
@@ -52,24 +52,25 @@ class WatchedGateway(Gateway):
 
     world: World
 
-    def seat(self, session: Session, line: int) -> None:
+    def seat(self, session: Connection, line: int) -> Seat:
         before = self.counters.displaced
-        super().seat(session, line)
+        seat = super().seat(session, line)
         if self.counters.displaced > before:
             self.world.hit("displaced")
+        return seat
 
-    def is_suspect(self, session: Session) -> None:
+    def suspect(self, session: Connection) -> None:
         self.world.hit("suspected")
-        super().is_suspect(session)
+        super().suspect(session)
 
-    def stays(self, session: Session, now: int) -> None:
+    def renew_seat(self, session: Connection, now: int) -> None:
         if session.seat and self._registry.find(session.device, now) is None:
             self.world.hit("suspect then restored")
-        super().stays(session, now)
+        super().renew_seat(session, now)
 
     def flush(self) -> None:
         super().flush()
-        if self._paced:
+        if self.turns.paced:
             self.world.hit("drain paced")
 
 

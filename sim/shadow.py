@@ -5,7 +5,7 @@ Stands between the loop and its ports and changes nothing that passes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from typing import TypeAlias
 
@@ -13,9 +13,10 @@ from nightmail.core.gaps import gap_at
 from nightmail.core.state import State, decode_entry, encode_row
 from nightmail.engine.folding import Folding
 from nightmail.engine.memory import MemoryRows
-from nightmail.engine.ports import Checkpoint, Failed, Found, Log, Need, Overtaken, RowKey, Rows, Stored
+from nightmail.engine.ports import Checkpoint, Failed, Log, Overtaken, RowKey, Rows, Stored
 from nightmail.model.rows import Entry, Kept, Mailbox, queue_id
 
+from .rows_wrapper import RowsWrapper
 from .world import Broken, World
 
 SAME = "replay gives the same state"
@@ -172,29 +173,14 @@ class ShadowLog:
         self._log.close()
 
 
-class ShadowRows:
+class ShadowRows(RowsWrapper[Rows]):
     def __init__(self, rows: Rows, checkpoints: Checkpoints) -> None:
-        self._rows, self._checkpoints = rows, checkpoints
-
-    @property
-    def pointer(self) -> int:
-        return self._rows.pointer
-
-    def load(self, needs: Sequence[Need], done: Callable[[Found | Overtaken | Failed], None]) -> None:
-        self._rows.load(needs, done)
+        super().__init__(rows)
+        self._checkpoints = checkpoints
 
     def save(self, checkpoint: Checkpoint, done: Callable[[Overtaken | Failed | None], None]) -> None:
-        self._checkpoints.take(self._rows.pointer, checkpoint)
-        self._rows.save(checkpoint, done)
-
-    def recall(self, devices: Collection[int], since: int) -> Iterator[bytes]:
-        return self._rows.recall(devices, since)
-
-    def forget(self, before: int) -> None:
-        self._rows.forget(before)
-
-    def close(self) -> None:
-        self._rows.close()
+        self._checkpoints.take(self.rows.pointer, checkpoint)
+        self.rows.save(checkpoint, done)
 
 
 def _raise(_offset: int, error: Exception) -> None:

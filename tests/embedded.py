@@ -20,9 +20,9 @@ from pathlib import Path
 
 from nightmail.core.mailbox import needs_offer, offer
 from nightmail.core.state import State
+from nightmail.engine.data_folder import DataFolder
 from nightmail.engine.filelog import FileLog
 from nightmail.engine.filelog.files import Files, OsFiles
-from nightmail.engine.folder import DataFolder
 from nightmail.engine.loop import Loop, LoopLimits, Watcher
 from nightmail.engine.ports import EngineError
 from nightmail.engine.saver import SaverLimits

@@ -17,8 +17,8 @@ from typing import Any
 import apsw
 import pytest
 
+from nightmail.engine.data_folder import LOCK_NAME
 from nightmail.engine.filelog.segment import name_of
-from nightmail.engine.folder import LOCK_NAME
 from nightmail.engine.loop import LoopLimits
 from nightmail.engine.ports import Damaged, EngineError, InUse, TooNew
 from nightmail.engine.saver import SaverLimits

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from nightmail.gateway import greeting
 from nightmail.gateway.gateway import Gateway
 from nightmail.gateway.pump import Pump
 from nightmail.gateway.session import Session
 
-from .tools import Bug, edit_method
+from .tools import Bug, edit, edit_method
 
 DOORS = ("tests/gateway",)
 BOTH = ("node", "cluster")
@@ -19,8 +20,9 @@ BUGS = (
                     "credit = limits.credit_entries"), BOTH, DOORS),
     Bug("queue empty is said before everything is handed out",
         edit_method(Pump, "pull",
-                    "if self.owes == WORD and not self._loading:\n        self.owes, self._since = 0, now",
-                    "if self.owes & WORD:\n        self.owes, self._since = self.owes & ~WORD, now"), ("node",), DOORS),
+                    "if self.owes == OWED_DRAINED and not self._loading:\n        self.owes, self._since = 0, now",
+                    "if self.owes & OWED_DRAINED:\n        self.owes, self._since = self.owes & ~OWED_DRAINED, now"),
+        ("node",), DOORS),
     Bug("a repeat offers the newest entry",
         edit_method(Pump, "repeat", "self._desk.offer(self._device, lane, after, 1,",
                     "self._desk.offer(self._device, lane, self._handed[lane] - 1, 1,"), BOTH, DOORS, seconds=12),
@@ -36,18 +38,17 @@ BUGS = (
     Bug("an ack gives no credit back",
         edit_method(Pump, "acked", "self._acked[lane] = upto", "pass"), BOTH, DOORS),
     Bug("receipts begin behind the cursor",
-        edit_method(Pump, "_pull_changes", "after, limit, inside = self._handed[CHANGES],",
-                    "after, limit, inside = self._handed[CHANGES] + 1,"), BOTH, DOORS),
+        edit_method(Pump, "_pull_receipts", "after, limit, inside = self._handed[RECEIPTS],",
+                    "after, limit, inside = self._handed[RECEIPTS] + 1,"), BOTH, DOORS),
     Bug("a displaced session is taken for the newest",
         edit_method(Gateway, "seat", "self._live[session.device] = session",
                     "self._live[session.device] = older or session"), BOTH, DOORS, seconds=12),
     Bug("an answer goes to another question",
         edit_method(Session, "answered", "Answered(ref, said)", "Answered(ref + 1, said)"), BOTH, DOORS),
     Bug("any token will do",
-        edit_method(Session, "_checked", "if device is None or not right:", "if device is None:"), BOTH, DOORS,
-        seconds=20),
+        edit(greeting.recognize, "if device is None or not right:", "if device is None:"), BOTH, DOORS, seconds=20),
     Bug("the form is not checked",
         edit_method(Session, "_take", "elif refusal := check(device, body):", "elif refusal := None:"), BOTH, DOORS,
         seconds=20),
-    Bug("a seat is never renewed", edit_method(Gateway, "stays", "if session.seat:", "if False:"), BOTH, DOORS),
+    Bug("a seat is never renewed", edit_method(Gateway, "renew_seat", "if session.seat:", "if False:"), BOTH, DOORS),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from nightmail.core.state import State, Table, decode_entry
-from nightmail.engine import ahead, cache, saver
+from nightmail.engine import cache, early_encoding, saver
 from nightmail.engine.ports import Checkpoint
 from nightmail.model.rows import Kept, RowKey
 
@@ -77,13 +77,13 @@ def _let_go_of_changes() -> AbstractContextManager[None]:
 
 def _saved_although_ended() -> AbstractContextManager[None]:
     """All that was encoded is taken, whether it still waits or not."""
-    right = ahead._EarlyEntries.take
+    right = early_encoding._EarlyEntries.take
 
-    def take(early: ahead._EarlyEntries, state: State) -> list[tuple[int, int, bytes]]:
+    def take(early: early_encoding._EarlyEntries, state: State) -> list[tuple[int, int, bytes]]:
         waiting = {(queue, seq): data for queue, seq, data in right(early, state)}
         return [(*at, data) for at, data in (early._ready | waiting).items()]
 
-    return method(ahead._EarlyEntries, "take", take)
+    return method(early_encoding._EarlyEntries, "take", take)
 
 
 def _let_go_of_what_was_filed() -> AbstractContextManager[None]:
@@ -122,11 +122,14 @@ BUGS = (
     Bug("a row is let go while it is being saved", _let_go_too_early, ("node", "cluster"), LOOP),
     Bug("an entry that was filed is let go before it is saved", _let_go_of_what_was_filed, ("node", "cluster"), LOOP),
     Bug("a row that was encoded early is saved although it changed since",
-        edit_method(ahead._Early, "take", "early and early[VERSION] == version", "early"), ("node", "cluster"), LOOP),
+        edit_method(early_encoding._EarlyRows, "take", "early and early[VERSION] == version", "early"),
+        ("node", "cluster"), LOOP),
     Bug("an entry that ended is saved because it was encoded early", _saved_although_ended, ("node",), LOOP),
     Bug("entries that were encoded early are mixed up",
-        edit_method(ahead._EarlyEntries, "encode", "self._ready[queue, seq] =", "self._ready[queue, seq + 1] ="),
+        edit_method(early_encoding._EarlyEntries, "encode",
+                    "self._ready[queue, seq] =", "self._ready[queue, seq + 1] ="),
         ("node", "cluster"), LOOP),
     Bug("rows that were encoded early are mixed up",
-        edit_method(ahead._Early, "encode", "ready[place] =", "ready[place - 1] ="), ("node", "cluster"), LOOP),
+        edit_method(early_encoding._EarlyRows, "encode", "ready[place] =", "ready[place - 1] ="),
+        ("node", "cluster"), LOOP),
 )  # fmt: skip

@@ -13,7 +13,7 @@ from typing import Any
 from nightmail.engine.filelog import recovery, replay, segment
 from nightmail.engine.filelog.files import File, Files
 from nightmail.engine.filelog.log import FileLog
-from nightmail.engine.filelog.walk import Walk, read_head
+from nightmail.engine.filelog.segment_reader import SegmentReader, read_head
 from nightmail.engine.ports import Stored
 from nightmail.engine.sqlite import connect, statements
 
@@ -41,12 +41,12 @@ def _sync_twice(file: File) -> None:
 def _whole_segments() -> AbstractContextManager[None]:
     """A segment is read to its end, also where a later one says that it goes on before that."""
 
-    def read(files: Files, identity: bytes, piece: replay.Piece, limit: int) -> Iterator[Stored]:
-        with closing(replay.open_segment(files, piece.number)) as file:
-            head = read_head(file, piece.number, identity)
+    def read(files: Files, identity: bytes, used: replay.UsedSegment, limit: int) -> Iterator[Stored]:
+        with closing(replay.open_segment(files, used.number)) as file:
+            head = read_head(file, used.number, identity)
             assert head is not None
-            walk = Walk(file, head, expected=piece.start)
-            while (batch := walk.next()) is not None:
+            reader = SegmentReader(file, head, expected=used.start)
+            while (batch := reader.next()) is not None:
                 yield batch.stored
 
     return swap(replay._read, read)
@@ -78,7 +78,8 @@ BUGS = (
     Bug("a torn batch is accepted",
         edit(segment.decode_records, " or zlib.crc32(rest, salt) != head.crc", ""), ("powercuts", "node"), LOG),
     Bug("a log goes on over a torn batch",
-        edit(recovery._judge_end, "walk.position if untouched else None", "walk.position"), ("powercuts", "node"), LOG),
+        edit(recovery._judge_end, "reader.position if untouched else None", "reader.position"),
+        ("powercuts", "node"), LOG),
     Bug("the last batch is believed without being written again",
         edit(recovery._settle, "tail.file.write(verdict.final.position, verdict.final.raw)", "pass"),
         ("powercuts", "node"), LOG),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from nightmail.engine.memory import MemoryRows
 from nightmail.engine.ports import Checkpoint, EntryRange, Failed, Found, Overtaken, RowKey, Rows, saving
 from nightmail.engine.sqlite import SqliteRows, SqliteSettings
-from nightmail.engine.writer import Writer
+from nightmail.engine.worker import Worker
 from nightmail.model.rows import Kept
 from tests.engine.cluster.patient import PatientRows, calm_rows
 
@@ -177,7 +177,7 @@ def test_forgotten_notes_are_gone(rows: Rows) -> None:
 def test_a_checkpoint_is_not_seen_before_its_done(tmp_path: Path) -> None:
     """On SQLite with its thread: the commit comes first, the loop's turn later."""
     loop: SimpleQueue[Callable[[], None]] = SimpleQueue()
-    saver = Writer(loop.put)
+    saver = Worker(loop.put)
     rows = SqliteRows(tmp_path, post=loop.put, execute=saver, entropy=bytes)
     outcomes: list[object] = []
     rows.save(Checkpoint(1, 1, rows=[saving(SHARD, 1, b"one")]), outcomes.append)

@@ -164,7 +164,7 @@ def _pieces(data: bytes) -> list[bytes]:
 def websocket(data: bytes) -> None:
     """A device that is live (first byte below 128), or a stranger."""
     town = _stage.town()
-    link, wire = WebSocket(town.gateway.limits, town.gateway.now), Wire()
+    link, wire = WebSocket(town.gateway.shared.limits, town.gateway.shared.pace), Wire()
     link.begin(wire, town.gateway.open(link))
     if data and data[0] < 0x80:
         link.take(memoryview(GREETING))

@@ -282,6 +282,16 @@ def a_town(limits: GatewayLimits | None = None) -> Town:
     return town
 
 
+def people(town: Town, count: int) -> list[int]:
+    """Devices of so many people; each has a message from Ada waiting."""
+    names = [f"person {n}" for n in range(count)]
+    town.register(*names)
+    devices = [device_id(account_id(name), 1) for name in names]
+    for device in devices:
+        town.fold(PHONE, a_message(1, to=device))
+    return devices
+
+
 def shapes(frames: list[list[FromServer]]) -> list[list[str]]:
     """What each frame brings, in short."""
     return [[shape(item) for item in frame] for frame in frames]

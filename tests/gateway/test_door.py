@@ -292,11 +292,11 @@ def test_a_head_that_never_ends_is_not_waited_for() -> None:
         raw = await quay.raw()
         for byte in b"GET / HTTP/1.1\r\nX: slow":
             await raw.say(bytes((byte,)))
-        await quay.until(lambda: len(quay.gateway._callers) == 1)
+        await quay.until(lambda: len(quay.gateway.admission._callers) == 1)
         quay.wait(200)
         with contextlib.suppress(ConnectionResetError):
             assert await raw.reader.read() == b""
-        assert len(quay.gateway._callers) == 0
+        assert len(quay.gateway.admission._callers) == 0
 
     at_the_quay(story, GatewayLimits(hello_ms=100))
 
@@ -341,9 +341,9 @@ def test_who_is_refused_and_does_not_leave_is_cut_off() -> None:
         await raw.say(REFUSED["no key"][0])
         await raw.head()
         await raw.reader.read()
-        assert len(quay.gateway._callers) == 1
+        assert len(quay.gateway.admission._callers) == 1
         quay.wait(200)
-        await quay.until(lambda: not quay.gateway._callers)
+        await quay.until(lambda: not quay.gateway.admission._callers)
 
     at_the_quay(story, GatewayLimits(hello_ms=100))
 
@@ -355,7 +355,7 @@ def test_a_thousand_half_open_connections_leave_the_others_working() -> None:
         await ben.greet()
         idle = [await quay.raw() for _ in range(1_000)]
         await quay.until(lambda: quay.gateway.counters.strangers_dropped == 900)
-        assert len(quay.gateway._callers) == 100
+        assert len(quay.gateway.admission._callers) == 100
         await ada.say(masked(encode([Ask(1, a_message())])))
         assert [type(item).__name__ for item in await ada.items()] == ["Answered"]
         assert [type(item).__name__ for item in await ben.items()] == ["Entries"]

@@ -1,29 +1,15 @@
-"""Who is here, who may come in, whose turn it is."""
+"""Which devices are connected, and what each of them is told."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from nightmail.engine.trace import trace_message
 from nightmail.gateway.limits import GatewayLimits
-from nightmail.model.ids import account_id, device_id
 from nightmail.model.notes import Connected
 from nightmail.model.records import Acked, Closed
 from nightmail.model.words import Lane, Reason
 from nightmail.wire.closing import SENTENCES, CloseCode
 from nightmail.wire.items import Ask, Drained, Entries, Gone, Goodbye, Ping, Pong
-from tests.gateway.rig import BEN, PHONE, TABLET, Phone, Town, a_message, a_town, numbers_of
-
-
-def people(town: Town, count: int) -> list[int]:
-    """Devices of so many people; each has a message from Ada waiting."""
-    names = [f"person {n}" for n in range(count)]
-    town.register(*names)
-    devices = [device_id(account_id(name), 1) for name in names]
-    for device in devices:
-        town.fold(PHONE, a_message(1, to=device))
-    return devices
-
+from tests.gateway.rig import BEN, PHONE, TABLET, a_message, a_town, people
 
 # --- what the delivery log is told ------------------------------------------------------------
 
@@ -115,93 +101,6 @@ def test_connections_of_one_device_that_come_at_once_leave_one() -> None:
     town.turn()
     assert [each.link.closed is None for each in crowd] == [False] * 49 + [True]
     assert (town.gateway.connections, town.gateway.counters.displaced) == (1, 49)
-
-
-# --- admission --------------------------------------------------------------------------------
-
-
-def test_so_many_are_admitted_at_once_and_each_of_the_others_gets_a_turn_of_its_own() -> None:
-    town = a_town(GatewayLimits(connects_per_s=10, connects_burst=3, retry_ms=2_000))
-    town.chance = 0.25
-    assert [town.gateway.admit() for _ in range(5)] == [0, 0, 0, 2_500, 2_600]
-    assert town.gateway.counters.not_admitted == 2
-    town.wait(100)
-    assert [town.gateway.admit() for _ in range(2)] == [0, 2_600]
-
-
-def test_beyond_so_many_strangers_the_one_who_came_first_is_let_go() -> None:
-    town = a_town(GatewayLimits(strangers=3))
-    known = town.connect()
-    strangers = [town.stranger() for _ in range(5)]
-    busy = CloseCode.BUSY, SENTENCES[CloseCode.BUSY]
-    assert [each.link.closed for each in strangers] == [busy, busy, None, None, None]
-    assert (known.link.closed, town.gateway.counters.strangers_dropped) == (None, 2)
-
-
-def test_strangers_who_come_and_go_leave_no_room_taken() -> None:
-    town = a_town(GatewayLimits(strangers=3))
-    for _ in range(10):
-        town.stranger().session.lost()
-    strangers = [town.stranger() for _ in range(3)]
-    assert [each.link.closed for each in strangers] == [None, None, None]
-    assert (town.gateway.connections, town.gateway.counters.closed) == (3, 10)
-
-
-# --- turns ------------------------------------------------------------------------------------
-
-
-def test_of_those_who_catch_up_the_most_recently_seen_come_first() -> None:
-    town = a_town(GatewayLimits(drains_at_once=1))
-    devices = people(town, 4)
-    for device in devices:
-        phone = town.connect(device)
-        phone.ack(0)
-        town.wait(1_000)
-        phone.say(Ping(1))
-        phone.session.lost()
-    order: list[int] = []
-    phones = [Phone(town, device) for device in devices]
-    for phone in phones:
-        phone.link.on_frame = lambda items, device=phone.device: order.append(device)
-    # All have said hello before the first is looked at, so that it is the turns that order them.
-    for phone in phones:
-        town.gateway.limits = GatewayLimits(drains_at_once=4)
-        phone.hello()
-    town.turn_once()
-    town.gateway.limits = GatewayLimits(drains_at_once=1)
-    town.turn()
-    assert order == devices[::-1]
-
-
-def test_a_crowd_that_catches_up_is_served_a_few_per_turn_and_live_traffic_in_between() -> None:
-    town = a_town(GatewayLimits(drains_at_once=2))
-    ben = town.connect()
-    crowd = [Phone(town, device) for device in people(town, 20)]
-    ben.link.take()
-    for phone in crowd:
-        phone.hello()
-    served: list[int] = []
-    for n in range(1, 30):
-        town.write(1, first=n)
-        town.turn_once()
-        served.append(sum(1 for phone in crowd if phone.link.frames))
-        assert numbers_of(ben.link.take()) == [n]
-        ben.ack(n)
-    assert all(b - a <= 4 for a, b in pairwise(served))
-    assert served[-1] == 20
-
-
-def test_each_connection_gets_one_frame_per_turn() -> None:
-    town = a_town()
-    ada, ben = town.connect(PHONE), town.connect(TABLET)
-    ada.say(Ping(1))
-    ada.say(Ping(2), Ask(1, a_message(1)))
-    ada.say(Ping(3))
-    town.gateway.flush()
-    assert [len(frame) for frame in ada.link.frames] == [3]
-    ada.link.take()
-    town.turn()
-    assert ([len(frame) for frame in ada.link.frames], [len(frame) for frame in ben.link.frames]) == ([1], [1])
 
 
 # --- removal ----------------------------------------------------------------------------------

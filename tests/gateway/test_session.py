@@ -8,7 +8,6 @@ from nightmail.gateway.limits import GatewayLimits
 from nightmail.gateway.session import LINGER_MS
 from nightmail.model.answers import Accepted, Done
 from nightmail.model.ids import account_of, device_id
-from nightmail.model.limits import FormLimits
 from nightmail.model.records import Acked, Closed, Listed, ReceiptsSet, Unlinked, Voided
 from nightmail.model.refusals import AckAboveHead, Malformed, NotAllowed, RateLimited, UnknownRecipient
 from nightmail.model.words import Lane
@@ -18,11 +17,9 @@ from nightmail.wire.items import (
     REF_MAX,
     Answered,
     Ask,
-    Devices,
     Entries,
     Goodbye,
     Hello,
-    Look,
     Ping,
     Pong,
 )
@@ -165,45 +162,7 @@ def test_answers_to_a_connection_that_is_gone_go_nowhere() -> None:
     assert (ada.link.take(), again.take()) == ([], [])
 
 
-# --- looking -----------------------------------------------------------------------------------
-
-
-def test_whom_to_seal_for_is_told() -> None:
-    town = a_town()
-    ada = town.connect(PHONE)
-    ada.say(Look(5, BEN), Look(6, 12_345))
-    assert ada.take() == [Devices(5, BEN, 1, {TABLET: 7}, b""), Devices(6, 12_345, 0, {}, b"")]
-
-
-def test_an_account_that_ended_looks_like_none() -> None:
-    town = a_town()
-    ada = town.connect(PHONE)
-    town.fold(TABLET, Closed(BEN))
-    ada.say(Look(5, BEN))
-    assert ada.take() == [Devices(5, BEN, 0, {}, b"")]
-
-
-@pytest.mark.parametrize("look", [Look(-1, BEN), Look(REF_MAX + 1, BEN), Look(1, 0), Look(1, 1 << 49)])
-def test_a_look_out_of_range_ends_the_connection(look: Look) -> None:
-    ada = a_town().connect(PHONE)
-    ada.say(look)
-    assert ada.link.closed == (CloseCode.MALFORMED, "no such ref or account")
-
-
-def test_a_thousand_looks_at_long_lists_come_in_frames_that_stay_small() -> None:
-    town = a_town()
-    signed = bytes(FormLimits().list_bytes)
-    town.fold(TABLET, Listed(BEN, 2, (TABLET,), signed))
-    ada = town.connect(PHONE)
-    ada.say(*(Look(ref, BEN) for ref in range(1, 1_001)))
-    ada.link.unsent_bytes = 1 << 20
-    town.turn()
-    assert ada.link.frames == []
-    ada.link.unsent_bytes = 0
-    ada.session.wake()
-    town.turn()
-    assert max(ada.link.sizes) < GatewayLimits().frame_bytes
-    assert ada.link.take() == [Devices(ref, BEN, 2, {TABLET: 7}, signed) for ref in range(1, 1_001)]
+# --- frames ------------------------------------------------------------------------------------
 
 
 def test_no_frame_is_larger_than_a_device_was_told() -> None:
@@ -275,15 +234,6 @@ def test_more_items_than_any_honest_client_sends_end_the_connection() -> None:
     assert ada.goodbye == Goodbye(CloseCode.TOO_FAST, SENTENCES[CloseCode.TOO_FAST], 0)
     ben.say(Ping(1))
     assert ben.take() == [Pong(1, town.clock)]
-
-
-def test_too_many_looks_are_not_looked_at_before_they_are_counted() -> None:
-    town = a_town(GatewayLimits(items_burst=20))
-    town.fold(TABLET, Listed(BEN, 2, (TABLET,), bytes(65_536)))
-    ada = town.connect(PHONE)
-    ada.say(*(Look(ref, BEN) for ref in range(1, 22)))
-    assert ada.link.closed == (CloseCode.TOO_FAST, SENTENCES[CloseCode.TOO_FAST])
-    assert ada.link.take() == [Goodbye(CloseCode.TOO_FAST, SENTENCES[CloseCode.TOO_FAST], 0)]
 
 
 @pytest.mark.parametrize("n", [0, 1], ids=["malformed", "beyond the rate"])

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightmail.gateway.limits import GatewayLimits
-from nightmail.gateway.session import LINGER_MS
-from nightmail.gateway.websocket import WebSocket, accept_key
+from nightmail.gateway.session import LINGER_MS, Session
+from nightmail.gateway.websocket import WebSocket
 from nightmail.model.records import Acked
 from nightmail.model.words import Lane
 from nightmail.wire.closing import SENTENCES, CloseCode
@@ -37,15 +37,6 @@ from tests.gateway.rig import PHONE, TABLET, a_message, a_town
 
 def ended(code: CloseCode) -> Ended:
     return Ended(code, SENTENCES[code])
-
-
-def test_the_accept_key_is_that_of_the_standard() -> None:
-    assert accept_key(b"dGhlIHNhbXBsZSBub25jZQ==") == b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
-
-
-@pytest.mark.parametrize("key", [b"", b"short", b"dGhlIHNhbXBsZSBub25jZQ", b"####", b"AAAA", "é".encode()])
-def test_what_is_no_key_is_not_accepted(key: bytes) -> None:
-    assert accept_key(key) is None
 
 
 # --- spoken well ------------------------------------------------------------------------------
@@ -218,13 +209,14 @@ def test_a_connection_that_breaks_inside_a_frame_is_forgotten() -> None:
 
 def test_a_device_that_does_not_read_is_not_listened_to_and_costs_bounded_memory() -> None:
     async def story(quay: Quay) -> None:
-        limits = quay.gateway.limits
+        limits = quay.gateway.shared.limits
         ada, ben = await quay.raw(), await quay.raw()
         await ada.greet(PHONE)
         await ben.greet()
         ben.reader._transport.pause_reading()  # type: ignore[attr-defined]
         flood = asyncio.create_task(ben.say(masked(bytes(125), PING) * 200_000))
         session = quay.gateway._live[TABLET]
+        assert isinstance(session, Session)
         await quay.until(lambda: session.link.unsent() > limits.unsent_bytes)
         for _ in range(1_000):
             await asyncio.sleep(0)
@@ -293,7 +285,7 @@ class Wire(asyncio.Transport):
 def talk(pieces: list[bytes], limits: GatewayLimits | None = None) -> bytes:
     """What the server says to these bytes, coming in these pieces."""
     town = a_town(limits)
-    link, wire = WebSocket(town.gateway.limits, town.gateway.now), Wire()
+    link, wire = WebSocket(town.gateway.shared.limits, town.gateway.shared.pace), Wire()
     link.begin(wire, town.gateway.open(link))
     for piece in (masked(hello()), *pieces):
         link.take(memoryview(piece))

@@ -1,4 +1,4 @@
-"""Which rows and entries stay in memory. Never decides anything: the fold asks for what it needs."""
+"""Which rows and entries stay in memory. No record depends on it: the fold asks for the rows it needs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from nightmail.model.rows import queue_id
 
 
 def shrink(state: State, rows_max: int) -> None:
-    """Let go of the rows that have not changed for longest, until at most `rows_max` are left.
+    """Drop the rows that have not changed for longest, until at most `rows_max` are left.
 
-    A changed row is not saved yet and stays. Rows that did change are moved to the back of their
-    table when they are saved (`freshen`), so the front holds what nobody has touched for long.
+    A changed row is not saved yet and stays. A row that is saved moves to the back of its table
+    (`freshen`), so the front holds the rows that changed longest ago.
     """
     tables = state.tables()
     total = sum(map(len, tables))
@@ -33,10 +33,10 @@ def shrink(state: State, rows_max: int) -> None:
 
 
 def forget_keys(state: State) -> None:
-    """Let go of all keys that are saved: a talk needs them once, at its beginning, and they are heavy.
+    """Drop all keys that are saved: a conversation needs them once, when it begins, and they are large.
 
-    So between two checkpoints no more of them come together than start the next one
-    (`checkpoint_rows` / `KEYS_WEIGHT`, 111 rows or 20 MB), and after it few are left.
+    So no more of them are in memory than start the next checkpoint (`checkpoint_rows` / `KEYS_WEIGHT`,
+    111 rows or 20 MB), and few after it.
     """
     rows, changed = state.keys.rows, state.keys.changed
     for device in [device for device in rows if device not in changed]:
@@ -51,9 +51,9 @@ def freshen(state: State) -> None:
 
 
 def forget_entries(state: State, saved: Iterable[tuple[int, int]]) -> None:
-    """Drop entries that the store holds as well, because it was given them or they were read from it.
+    """Drop entries that the store holds, too: they were saved to it or read from it.
 
-    One that is wanted again is read again.
+    An entry that is needed again is read again.
     """
     for queue, seq in saved:
         entries = state.entries.get(queue)

@@ -1,11 +1,11 @@
-"""The time that batches are given: the wall clock's, unless that has just leapt ahead.
+"""The time that batches are given: the wall clock's, unless it has just leapt ahead.
 
-Knows:   how far the wall clock has got, by the machine's own pace, since it was last believed.
-Never:   holds time up: while the wall clock is doubted, time goes on at that pace.
+Knows:   how far the wall clock should have moved since it was last believed, by the monotonic clock (pace).
+Never:   stops time: while the wall clock is doubted, time goes on at the monotonic clock's pace.
 
-What is too old ends for good, and time never runs backward for a shard. So a clock that somebody puts
-wrong, and right again, must not be heard at all. A machine that was suspended looks the same: what
-it slept through is believed a minute late. A leap backward is followed at once: it ends nothing.
+What is too old expires for good, and time never runs backward for a shard. So a wall clock that is set
+wrong and corrected soon must have no effect. A machine that was suspended looks the same: the time that
+it was suspended is believed a minute late. A leap backward is followed at once: it expires nothing.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 LEAP_MS = 60_000
-"""What the wall clock may gain at once: whoever keeps it in step never puts it further ahead."""
+"""What the wall clock may gain at once: time synchronization never sets it further ahead."""
 LASTING_MS = 60_000
-"""A leap that has lasted so long is believed: whoever sees a clock go wrong puts it right before."""
+"""A leap that has lasted this long is believed: a wrong clock is usually corrected before."""
 
 
 class Clock:
-    """Milliseconds since 1970. `on_leap` is told how far it is ahead: when it is doubted, and when it is believed."""
+    """Milliseconds since 1970. `on_leap(ahead_ms, believed)` hears of a leap when it is doubted, and when believed."""
 
     def __init__(self, wall: Callable[[], int], pace: Callable[[], int], on_leap: Callable[[int, bool], None]) -> None:
         self._wall, self._pace, self._on_leap = wall, pace, on_leap
         self._start = wall() - pace()
-        """When the pace was 0, by the wall clock as it was last believed: at first there is nothing to compare with."""
+        """The time of pace 0, by the wall clock as it was last believed; at first it is believed without comparison."""
         self._doubted: int | None = None
-        """The same by a wall clock that is not believed; None: it is."""
+        """The same by the wall clock that is doubted; None if it is believed."""
         self._since = 0
-        """Since when, by the pace."""
+        """Since when it is doubted, by the pace."""
 
     def __call__(self) -> int:
         pace = self._pace()
@@ -40,7 +40,7 @@ class Clock:
             self._doubted, self._since = start, pace
             self._on_leap(ahead, False)
         elif abs(start - self._doubted) > LEAP_MS:
-            self._doubted, self._since = start, pace  # It has leapt once more.
+            self._doubted, self._since = start, pace  # It has leapt again.
         elif pace - self._since >= LASTING_MS:
             self._start, self._doubted = start, None
             self._on_leap(ahead, True)

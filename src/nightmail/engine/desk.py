@@ -21,6 +21,7 @@ from nightmail.model.rows import Account, Change, Entry, Gap, Kept, Need, RowKey
 from nightmail.model.traces import Trace
 from nightmail.model.words import Lane, Reason
 
+from .listeners import together
 from .loop import Loop
 from .ports import REF_BITS, Listener, Offered
 from .trace import Tracer
@@ -48,9 +49,9 @@ class LoopDesk:
         self._listener: Listener | None = None
         self._tracer: Tracer | None = None
 
-    def attend(self, loop: Loop, listener: Listener, tracer: Tracer | None = None) -> None:
-        """Without a tracer nothing is traced."""
-        self._loop, self._listener, self._tracer = loop, listener, tracer
+    def attend(self, loop: Loop, *listeners: Listener, tracer: Tracer | None = None) -> None:
+        """Each listener is told everything, in the order given. Without a tracer nothing is traced."""
+        self._loop, self._listener, self._tracer = loop, together(*listeners), tracer
 
     # --- in -----------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from nightmail.model.ids import SERVER
 from nightmail.model.records import AnyBody, BadRecord, Record, decode_record
 from nightmail.model.rows import EntryRange, Need
 
-from .blame import NOT_THE_RECORDS, sentence
+from .machine_errors import MACHINE_ERRORS, as_engine_error
 from .ports import EngineError, Failed, Found, Log, Overtaken, Rows, Stored, TrimmedAway
 
 ROUNDS_MAX = 4
@@ -219,7 +219,7 @@ class Folding:
                         if not state.derived and not state.forwards:
                             continue
                         done = self._follow(offset, batch.data[offset - first])
-            except NOT_THE_RECORDS as error:
+            except MACHINE_ERRORS as error:
                 self._stop(error)
                 return False
             except BadRecord as error:
@@ -295,7 +295,7 @@ class Folding:
         return len(self._poisoned[offset, self._nth]) == 1
 
     def _stop(self, error: Exception) -> None:
-        self.stopped = self.stopped or sentence(error)
+        self.stopped = self.stopped or as_engine_error(error)
 
     def _hand_out(self, batch: Durable) -> None:
         effects, forwards = self.state.effects, self._forwards
@@ -341,7 +341,7 @@ class Folding:
 
         try:
             self._rows.load(missing, answered)
-        except NOT_THE_RECORDS as error:
+        except MACHINE_ERRORS as error:
             self._stop(error)
             return
         # Only now: what raises in whoever waited for the rows is not the rows' fault.
@@ -357,7 +357,7 @@ class Folding:
                     self.state.install_entries(need.queue, cast("Sequence[tuple[int, bytes]]", data))
                 else:
                     self.state.install(need, cast("bytes | None", data))
-        except NOT_THE_RECORDS as error:
+        except MACHINE_ERRORS as error:
             self._stop(error)
             return False
         return True

@@ -1,7 +1,7 @@
-"""The ports as plain data: what each word of them means, in the fewest lines.
+"""The ports over dicts and lists: the shortest implementation that keeps the contract of `ports.py`.
 
 Knows:   nothing that a reader of ports.py does not.
-Touches: dicts and lists. Whatever is "durable" here lasts as long as the object.
+Touches: memory only. What is "durable" here lasts as long as the object.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from .ports import Checkpoint, Damaged, Failed, Found, Need, Overtaken, RowKey, Seat, Stored, is_nowhere
 
 SEAT_MS = 90_000
-"""A seat that is not taken again for this long is free."""
+"""A seat that is not renewed for this long is free."""
 
 
 class MemoryLog:
@@ -36,7 +36,7 @@ class MemoryLog:
 
     def replay(self, after: int) -> Iterator[Stored]:
         if after < self._trimmed:
-            raise Damaged(f"the log begins after offset {self._trimmed}, but what follows {after} is wanted")
+            raise Damaged(f"the log begins after offset {self._trimmed}, but what follows {after} is needed")
         yield from [batch for batch in self._batches if batch.last > after]
 
     @property

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from nightmail.core.state import KEYS_WEIGHT, State
 
-from .ahead import Ahead
 from .cache import forget_entries, forget_keys, freshen, shrink
+from .early_encoding import EarlyEncoding
 from .ports import Checkpoint, Failed, Overtaken, Rows
 
 
@@ -52,7 +52,7 @@ class Saver:
         self._retry_at = 0
         self._retries = 0
         self._last_at = 0
-        self._ahead = Ahead(limits.checkpoint_bytes)
+        self._early = EarlyEncoding(limits.checkpoint_bytes)
         self._found: list[tuple[int, int]] = []
         """(queue, seq) of entries that the last round found waiting: just saved, or read since the one before."""
         self._round: list[tuple[int, int]] | None = None
@@ -69,11 +69,11 @@ class Saver:
     @property
     def notes(self) -> list[bytes]:
         """The delivery log's lines that are being saved or will be, except those that the state still has."""
-        return [*(self._saving.notes if self._saving else ()), *self._ahead.pieces]
+        return [*(self._saving.notes if self._saving else ()), *self._early.pieces]
 
     def lines(self, state: State) -> int:
         """Of the delivery log, since the last checkpoint."""
-        return len(state.notes) + self._ahead.lines
+        return len(state.notes) + self._early.lines
 
     def unsaved(self, state: State) -> int:
         """Rows and lines of the delivery log that only the log would bring back after a crash now."""
@@ -98,7 +98,7 @@ class Saver:
 
     def look_ahead(self, state: State, now: int) -> None:
         """Encode some of what the next checkpoint will hold. The state must stand between two records."""
-        self._ahead.look(state, now)
+        self._early.look(state, now)
 
     def start(self, state: State, now: int, at: int) -> None:
         """Take the state as it is now, at time `at`. It must stand between two records."""
@@ -106,7 +106,7 @@ class Saver:
         self._last_at = now
         if sum(map(len, state.tables())) > self._limits.rows_in_memory * 9 // 10:
             freshen(state)  # Soon some must go.
-        self._saving = take_checkpoint(state, at, self._ahead)
+        self._saving = take_checkpoint(state, at, self._early)
         self._saving_bytes = sum(len(data) for _, _, data in self._saving.entries)
         self._retries = 0
 
@@ -123,7 +123,7 @@ class Saver:
         assert not self._under_way
         self._done()
         self._found, self._round = [], None
-        self._ahead.clear()
+        self._early.clear()
 
     def rest(self, now: int) -> None:
         """A checkpoint would be due, and there is nothing to save: for what was only read, a round all the same."""
@@ -167,23 +167,23 @@ class Saver:
         return saved
 
 
-def take_checkpoint(state: State, at: int, ahead: Ahead | None = None) -> Checkpoint:
+def take_checkpoint(state: State, at: int, early: EarlyEncoding | None = None) -> Checkpoint:
     """Everything that changed, encoded as it is now; from here on it counts as unchanged."""
-    ahead = ahead or Ahead()
-    entries = ahead.take_entries(state)
+    early = early or EarlyEncoding()
+    entries = early.take_entries(state)
     for queue, seq, _ in entries:
         # From now on an acknowledgement must clear it from the store, too, even while it is being saved.
         state.stored[queue] = max(seq, state.stored.get(queue, 0))
     checkpoint = Checkpoint(
         upto=state.offset,
         at=at,
-        rows=ahead.take_rows(state),
+        rows=early.take_rows(state),
         entries=entries,
         cleared=list(state.cleared.items()),
         dropped=list(state.dropped),
-        notes=ahead.take_notes(state),
+        notes=early.take_notes(state),
         noted=state.devices_noted(),
     )
     state.forget_changes()
-    ahead.clear()
+    early.clear()
     return checkpoint

@@ -1,4 +1,4 @@
-"""`trace <message id>`: asks the delivery log twice, first its author's notes, then those of whoever it went to."""
+"""`trace <message id>`: reads the delivery log twice, first the notes of the author, then those of the recipients."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from nightmail.model.ids import SERVER
 from nightmail.model.notes import Note
 from nightmail.model.traces import Trace
 
-from .ahead import encode_pieces
+from .early_encoding import encode_pieces
 from .ports import EngineError, Post, Rows
-from .writer import Execute
+from .worker import Execute
 
 
 def trace_message(rows: Rows, message_id: str, since: int = 0, fresh: Sequence[bytes] = ()) -> Trace:
-    """What the delivery log still knows about a message. Raises ValueError for what is no id.
+    """What the delivery log still knows about a message. Raises ValueError if `message_id` is not an id.
 
     `fresh` are pieces that may not be saved yet. Holds one piece at a time, and blocks while it
-    reads: not for the loop's thread.
+    reads: call it on another thread than the loop's.
     """
     placed = list(placements(message_id, chain(rows.recall((author_of(message_id),), since), fresh)))
     devices = {device for note in placed for device, _ in note.places}
@@ -27,7 +27,7 @@ def trace_message(rows: Rows, message_id: str, since: int = 0, fresh: Sequence[b
 
 
 class Tracer:
-    """Traces aside from the loop, on whatever thread `execute` has."""
+    """Traces messages outside of the loop, on the thread of `execute`."""
 
     def __init__(self, rows: Rows, execute: Execute, post: Post) -> None:
         self._rows, self._execute, self._post = rows, execute, post
@@ -35,7 +35,7 @@ class Tracer:
     def ask(
         self, message_id: str, saving: Sequence[bytes], unsaved: Sequence[Note], then: Callable[[Trace | None], None]
     ) -> None:
-        """`saving` and `unsaved` are what the rows may not have yet; they must not change any more."""
+        """`saving` and `unsaved` are what the rows may not have yet; the caller must not change them any more."""
 
         def look() -> None:
             try:

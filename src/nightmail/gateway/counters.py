@@ -1,13 +1,13 @@
-"""What the gateway counts: plain integers, read when somebody asks for the metrics."""
+"""What the gateway counts: plain integers, read when the metrics are scraped."""
 
 from __future__ import annotations
 
 
 class Counters:
     __slots__ = (
-        "acked", "answered", "bytes_in", "bytes_out", "claims_limited", "closed", "connected", "displaced",
-        "drained", "frames_in", "frames_out", "links_limited", "malformed", "not_admitted", "pushed", "rate_limited",
-        "repeated", "strangers_dropped", "submitted", "suspected", "unauthorized",
+        "bytes_in", "bytes_out", "claims_limited", "closed", "connected", "displaced", "drained", "frames_in",
+        "frames_out", "links_limited", "malformed", "not_admitted", "rate_limited", "repeated", "strangers_dropped",
+        "submitted", "suspected", "unauthorized",
     )  # fmt: skip
 
     def __init__(self) -> None:

@@ -1,10 +1,10 @@
 """One pump for live push, drain, repeat, pacing and the slow reader.
 
-Knows:   how far a device has been handed its mailbox on this connection, and how far it said it is.
-Touches: the desk, to look into the mailbox; the list of items that goes out next.
+Knows:   how far a device has been handed its mailbox on this connection, and how far it has acknowledged.
+Touches: the desk, to read the mailbox; the list of items that goes out next.
 Never:   judges an acknowledgement (the fold does), or remembers anything beyond the connection.
 
-Delivery is a pull. The fold says that a queue grew; the pump asks for what stands behind its own
+Delivery is a pull. The fold says that a queue grew; the pump asks for what comes after its own
 cursor, as long as the device has credit. So a push, a drain and a slow reader are the same thing.
 """
 
@@ -12,20 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nightmail.engine.ports import Desk, Offered
+from nightmail.engine.ports import Offered
 from nightmail.model.rows import Change
 from nightmail.model.words import Lane
 from nightmail.wire.items import Drained, Entries, FromServer, Gone, Receipts
 
-from .limits import GatewayLimits
+from .ports import Shared
 from .rates import Bucket
 
 NORMAL, HIGH = Lane.NORMAL, Lane.HIGH
-CHANGES = 2
-"""The third thing that can be behind, after the two lanes."""
+RECEIPTS = 2
+"""The third cursor, after those of the two lanes."""
 
-LANES, RECEIPTS, WORD = 1 << NORMAL | 1 << HIGH, 1 << CHANGES, 8
-"""What can be owed: entries of a lane, receipts, and the word that everything was handed out."""
+OWED_ENTRIES, OWED_RECEIPTS, OWED_DRAINED = 1 << NORMAL | 1 << HIGH, 1 << RECEIPTS, 8
+"""What can be owed: entries of a lane, receipts, and the item that says that everything was handed out."""
 
 ORDER = ((Lane.HIGH, 1 << HIGH), (Lane.NORMAL, 1 << NORMAL))
 RTT_UNKNOWN = 0.0
@@ -33,50 +33,46 @@ RTT_UNKNOWN = 0.0
 
 class Pump:
     __slots__ = (
-        "_acked", "_bytes", "_desk", "_device", "_flights", "_fresh", "_handed", "_limits", "_loading", "_out", "_pace",
-        "_repeats", "_rtt", "_rtt_var", "_since", "_wake", "owes",
+        "_acked", "_bytes", "_counters", "_desk", "_device", "_flights", "_fresh", "_handed", "_limits", "_loading",
+        "_out", "_pace", "_repeats", "_rtt", "_rtt_var", "_since", "_wake", "owes",
     )  # fmt: skip
 
     def __init__(
-        self,
-        device: int,
-        cursors: Sequence[int],
-        desk: Desk,
-        limits: GatewayLimits,
-        out: list[FromServer],
-        wake: Callable[[], None],
+        self, device: int, cursors: Sequence[int], shared: Shared, out: list[FromServer], wake: Callable[[], None]
     ) -> None:
-        self._device, self._desk, self._limits, self._out, self._wake = device, desk, limits, out, wake
+        """`wake` is called when something was added to `out` outside of `pull`."""
+        self._device, self._out, self._wake = device, out, wake
+        self._desk, self._limits, self._counters = shared.desk, shared.limits, shared.counters
         self._handed = list(cursors)
         """How far the normal lane, the high lane and the receipts were handed out on this connection."""
-        self._acked = list(cursors[:CHANGES])
-        """How far the device said it is; of receipts that need not be known."""
-        self.owes = LANES | RECEIPTS | WORD
-        """Where there may be something that was not handed out yet, as bits. Asked for every frame."""
+        self._acked = list(cursors[:RECEIPTS])
+        """How far the device has acknowledged each lane. For receipts this need not be known."""
+        self.owes = OWED_ENTRIES | OWED_RECEIPTS | OWED_DRAINED
+        """Where there may be something that was not handed out yet, as bits. Read for every frame."""
         self._fresh = False
-        """Entries are on their way out that were never out before."""
+        """`out` holds entries that were not sent before on this connection."""
         self._loading = 0
         self._flights: list[tuple[int, int, int, int]] = []
         """Frames with unacknowledged entries: (normal up to, high up to, bytes, when)."""
         self._bytes = 0
         self._repeats = 0
         self._since = 0
-        """When the device last got on: caught up, or acknowledged something. No entry's clock runs from before."""
+        """When the device last made progress: caught up, or acknowledged something. No repeat is timed from before."""
         self._rtt = self._rtt_var = RTT_UNKNOWN
         self._pace: Bucket | None = None
 
-    # --- what happens to it -------------------------------------------------------------------
+    # --- news -------------------------------------------------------------------------------
 
     def grew(self, lane: int) -> None:
         self.owes |= 1 << lane
 
-    def heard(self, upto: int) -> None:
+    def receipts_acked(self, upto: int) -> None:
         """The device says that it has every receipt up to `upto`."""
-        if upto > self._handed[CHANGES]:
-            self._handed[CHANGES] = upto
+        if upto > self._handed[RECEIPTS]:
+            self._handed[RECEIPTS] = upto
 
     def acked(self, lane: Lane, upto: int, now: int) -> bool:
-        """The device says that it has everything up to `upto`. Whether it counted as offline until now."""
+        """The device says that it has everything up to `upto`. Returns whether it counted as offline until now."""
         if upto <= self._acked[lane]:
             return False
         self._acked[lane] = upto
@@ -87,14 +83,14 @@ class Pump:
         while flights and flights[0][0] <= normal and flights[0][1] <= high:
             _, _, size, at = flights.pop(0)
             self._bytes -= size
-            # One repeat may only mean that the line has become slower: TCP brought the first offer before it.
-            if self._repeats < 2 and not self.owes & WORD:
+            # One repeat may only mean that the network has become slower: TCP delivered the first offer before it.
+            if self._repeats < 2 and not self.owes & OWED_DRAINED:
                 self._measure(now - at)
         was_suspect, self._repeats = self.suspect, 0
         return was_suspect
 
     def measured(self, rtt_ms: int) -> None:
-        """A first idea of the line, from before anything was pushed."""
+        """A first round-trip time, from before anything was pushed."""
         self._rtt, self._rtt_var = float(rtt_ms), rtt_ms / 2
 
     def _measure(self, rtt_ms: int) -> None:
@@ -108,45 +104,46 @@ class Pump:
 
     @property
     def draining(self) -> bool:
-        """Not everything that waited when the device connected has been handed out yet."""
-        return self.owes & WORD != 0
+        """Not everything that waited when the device connected has been handed out."""
+        return self.owes & OWED_DRAINED != 0
 
     @property
     def wants(self) -> bool:
         """Something may be waiting that could be handed out now."""
         if self._loading or not self.owes:
             return False
-        return not self.owes & LANES or self.owes & RECEIPTS != 0 or not self._closed_window
+        return not self.owes & OWED_ENTRIES or self.owes & OWED_RECEIPTS != 0 or not self._closed_window
 
     def pull(self, now: int, *, pressed: bool = False) -> None:
-        """Put what may go out now into the list of items: the high lane first, then normal, then receipts."""
+        """Add what may go out now to the list of items: the high lane first, then normal, then receipts."""
         if self._loading:
             return
         handed = self._handed
-        if self.owes & LANES:
+        if self.owes & OWED_ENTRIES:
             before = handed[0] + handed[1]
             for lane, bit in ORDER:
                 if self.owes & bit and (limit := self._credit(now, pressed, handed[0] + handed[1] - before)) > 0:
                     self.owes &= ~bit
                     self._pull(lane, limit)
                     if self._loading:
-                        return  # What comes behind it waits, so that the lanes keep their order.
-        if self.owes & RECEIPTS:
-            self.owes &= ~RECEIPTS
-            self._pull_changes()
-        if self.owes == WORD and not self._loading:
+                        return  # The rest waits, so that the lanes keep their order.
+        if self.owes & OWED_RECEIPTS:
+            self.owes &= ~OWED_RECEIPTS
+            self._pull_receipts()
+        if self.owes == OWED_DRAINED and not self._loading:
             self.owes, self._since = 0, now
             self._out.append(Drained(*handed))
+            self._counters.drained += 1
 
     def _credit(self, now: int, pressed: bool, already: int) -> int:
-        """How many entries may be handed out now, in a frame that brings so many `already`."""
+        """How many entries may be handed out now, in a frame that has so many `already`."""
         handed, acked, limits = self._handed, self._acked, self._limits
         credit = limits.credit_entries - (handed[0] - acked[0]) - (handed[1] - acked[1])
         if self._bytes >= limits.credit_bytes:
             return 0
         if credit > limits.batch_entries - already:
             credit = limits.batch_entries - already
-        if pressed and self.owes & WORD:
+        if pressed and self.owes & OWED_DRAINED:
             if self._pace is None:
                 self._pace = Bucket(limits.paced_per_s, limits.paced_per_s, now)
             credit = min(credit, self._pace.level(now))
@@ -176,17 +173,17 @@ class Pump:
             if self._pace is not None and isinstance(item, tuple):
                 self._pace.spend(len(item[1]))
 
-    def _pull_changes(self) -> None:
-        after, limit, inside = self._handed[CHANGES], self._limits.batch_entries, True
+    def _pull_receipts(self) -> None:
+        after, limit, inside = self._handed[RECEIPTS], self._limits.batch_entries, True
 
         def found(changes: Sequence[Change]) -> None:
             self._loading -= 1
-            if changes and after == self._handed[CHANGES]:
-                # Rows change: what does not go out in this very call would go out under another number.
+            if changes and after == self._handed[RECEIPTS]:
+                # Rows change: what is not encoded within this call is copied, or it might go out under another number.
                 self._out.append(Receipts(tuple(changes) if inside else tuple(map(_copy, changes))))
-                self._handed[CHANGES] = changes[-1].seq
+                self._handed[RECEIPTS] = changes[-1].seq
                 if len(changes) >= limit:
-                    self.owes |= RECEIPTS
+                    self.owes |= OWED_RECEIPTS
             if not inside:
                 self._wake()
 
@@ -195,7 +192,7 @@ class Pump:
         inside = False
 
     def sent(self, size: int, now: int) -> None:
-        """The items went out in a frame of this many bytes. New entries among them are unacknowledged now."""
+        """The items went out in a frame of this many bytes. New entries among them are unacknowledged from now on."""
         if self._fresh:
             self._fresh = False
             normal, high, _ = self._handed
@@ -206,17 +203,17 @@ class Pump:
 
     @property
     def suspect(self) -> bool:
-        """Offered twice more, and silent: counts as offline."""
+        """Two repeats went unanswered: the device counts as offline."""
         return self._repeats > 2
 
     def repeat_at(self) -> int:
-        """When the oldest unacknowledged entry is looked at again; 0: there is none, or its clock does not run."""
-        if not self._flights or self.owes & WORD or self.suspect or self._closed_window:
+        """When the oldest unacknowledged entry is to be repeated; 0 if there is none, or its time does not run."""
+        if not self._flights or self.owes & OWED_DRAINED or self.suspect or self._closed_window:
             return 0
-        # On a steady line the deviation shrinks to nothing, and the next ack is always a little late.
+        # On a steady network the deviation shrinks to 0, and the next ack is always a little late.
         soon = self._rtt + max(self._limits.repeat_ms, 4 * self._rtt_var)
         late = max(self._limits.repeat_again_ms, 2 * soon)
-        # After the second repeat it has as long again to answer.
+        # After the second repeat the device has as long again to answer.
         return max(self._flights[0][3], self._since) + int((soon, soon + late, soon + 2 * late)[self._repeats])
 
     @property
@@ -226,17 +223,19 @@ class Pump:
         return out >= self._limits.credit_entries or self._bytes >= self._limits.credit_bytes
 
     def repeat(self, *, stalled: bool) -> bool:
-        """It is time; whether anything is offered again. While bytes are still on their way, that would only queue
-        behind them: then nothing is, but the device does not get longer for it."""
+        """Offer the oldest entry again; returns whether it was offered.
+
+        While the socket is `stalled`, the repeat would only queue behind unsent bytes. Then nothing is
+        offered, but the attempt counts.
+        """
         self._repeats += 1
         if stalled or self.suspect:
             return False
         lane = HIGH if self._flights and self._acked[1] < self._flights[0][1] else NORMAL
-
         after = self._acked[lane]
 
         def found(items: Sequence[Offered], _more: bool) -> None:
-            if after == self._acked[lane]:  # Else it came after all, and what follows it is none to repeat.
+            if after == self._acked[lane]:  # Otherwise it was acknowledged meanwhile, and the next one is not due.
                 self._out.extend(_as_item(lane, item) for item in items)
                 self._wake()
 

@@ -1,4 +1,4 @@
-"""How much may come how fast: a bucket that fills over time."""
+"""Rate limits: token buckets, one alone or one for each of many accounts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Bucket:
         return left >= amount
 
     def level(self, now: int) -> int:
-        """How much is there; less than nothing if more was spent."""
+        """How much is there; negative if more was spent."""
         self.take(now, 0)
         return int(self._left)
 
@@ -39,7 +39,7 @@ class Bucket:
 
 
 class Shares:
-    """A bucket for each of many. Of more than `most`, whoever was quiet for longest is forgotten."""
+    """A bucket for each of many. Above `most` of them, the one that was idle for longest is forgotten."""
 
     __slots__ = ("_buckets", "_most", "_per_minute")
 
@@ -51,9 +51,9 @@ class Shares:
         return len(self._buckets)
 
     def wait_ms(self, who: int, now: int) -> int:
-        """Take one of `who`'s share, and return 0; or how long until there is one."""
+        """Take one from the share of `who` and return 0, or return how long until there is one."""
         bucket = self._buckets.pop(who, None) or Bucket(self._per_minute / 60, self._per_minute, now)
-        self._buckets[who] = bucket  # The last to be forgotten.
+        self._buckets[who] = bucket  # At the end: the last to be forgotten.
         if len(self._buckets) > self._most:
             del self._buckets[next(iter(self._buckets))]
         return 0 if bucket.take(now) else bucket.wait_ms()

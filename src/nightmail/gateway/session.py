@@ -1,7 +1,7 @@
-"""One connection, without the socket: frames in, records to the desk; answers and mail out, as frames.
+"""One connection, without the socket: frames in, records to the desk; answers and entries out, as frames.
 
-Knows:   who the device is, once it has said so, and what it may say.
-Touches: the desk; the link, by `send` and `close`.
+Knows:   which device it is, once recognized, and what that device may say.
+Touches: the desk, the link, and its gateway (`ports.py`).
 Never:   reads a clock: time is an argument. Never decides about a message.
 
     stranger ── Hello ──► checking ── right token ──► live
@@ -10,61 +10,23 @@ Never:   reads a clock: time is an argument. Never decides about a message.
 
 from __future__ import annotations
 
-import hmac
 from enum import IntEnum
-from hashlib import sha256
-from typing import TYPE_CHECKING, Protocol
 
 from nightmail.engine.ports import REF_BITS, Seat
 from nightmail.model.answers import Said
-from nightmail.model.forms import ACCOUNT_MAX, DEVICE_MAX, NUMBER_MAX, TOKEN_BYTES
 from nightmail.model.ids import DEVICE_BITS, account_of
 from nightmail.model.records import Acked, ChangesAcked, Pace, Record
 from nightmail.model.refusals import Malformed, RateLimited
 from nightmail.model.rows import Account
 from nightmail.wire.closing import SENTENCES, CloseCode
 from nightmail.wire.frames import BadFrame, decode_from_device, decode_hello, encode
-from nightmail.wire.items import (
-    REF_MAX,
-    VERSION,
-    Answered,
-    Ask,
-    Devices,
-    FromServer,
-    Goodbye,
-    Hello,
-    KeysLow,
-    Look,
-    Ping,
-    Pong,
-    Welcome,
-)
+from nightmail.wire.items import REF_MAX, Answered, Ask, FromServer, Goodbye, Hello, KeysLow, Look, Ping, Pong
 
+from .greeting import check_hello, cursors_of, recognize, welcome
+from .lookups import Lookups, is_well_formed
+from .ports import Host, Link, Shared
 from .pump import Pump
 from .rates import Bucket
-
-if TYPE_CHECKING:
-    from .gateway import Gateway
-
-
-class Link(Protocol):
-    """The socket, as far as a session knows it."""
-
-    def send(self, frame: bytes) -> None: ...
-
-    def close(self, code: int, sentence: str) -> None: ...
-
-    def cut(self) -> None:
-        """Without another word, if the last ones were not taken."""
-        ...
-
-    def unsent(self) -> int:
-        """Bytes that wait here."""
-        ...
-
-    def stalled(self) -> bool:
-        """Whether bytes are on their way that the other side has not confirmed. Costs more than `unsent`."""
-        ...
 
 
 class Stage(IntEnum):
@@ -77,52 +39,49 @@ class Stage(IntEnum):
 STRANGER, CHECKING, LIVE, CLOSING = Stage
 
 LINGER_MS = 2_000
-"""How long a peer has to take the last words before the connection is cut."""
+"""How long a peer has to read the last frame before the connection is cut."""
 
 SEND, ITEM = Pace.SEND, Pace.ITEM
-
-LOOKS_AT_ONCE = 8
-"""Device lists in one frame: each may be as long as a body."""
 
 
 class Session:
     __slots__ = (
-        "_address", "_armed", "_gateway", "_items", "_line", "_looking", "_looks", "_opened", "_pump", "_sends",
+        "_address", "_armed", "_gateway", "_items", "_line", "_lookups", "_opened", "_pump", "_sends", "_shared",
         "_stuck", "device", "heard", "link", "out", "queued", "seat", "stage",
     )  # fmt: skip
 
-    def __init__(self, gateway: Gateway, link: Link, now: int) -> None:
-        self._gateway, self.link = gateway, link
+    def __init__(self, gateway: Host, shared: Shared, link: Link, now: int) -> None:
+        self._gateway, self._shared, self.link = gateway, shared, link
         self.stage: Stage = STRANGER
         self.device = 0
         self.heard = self._opened = now
         self.out: list[FromServer] = []
-        """Goes out with the next frame."""
+        """Items for the next frame."""
         self.queued = False
-        """The gateway has it on its list."""
         self.seat: Seat | None = None
         self._line = self._address = 0
         self._armed = False
         self._stuck = 0
-        """Since when the device has taken nothing from its socket; 0 if it does."""
+        """Since when the device has read nothing from its socket; 0 while it reads."""
         self._sends: Bucket | None = None
         self._items: Bucket | None = None
         self._pump: Pump | None = None
-        self._looks: list[Look] = []
-        """Questions about device lists, looked at when there is room for what they bring."""
-        self._looking = 0
+        self._lookups: Lookups | None = None
+        """Device lists that the device asked for, while there are any."""
 
     # --- in -----------------------------------------------------------------------------------
 
     def receive(self, data: bytes | bytearray | memoryview, now: int) -> None:
         """One binary message. Its size was bounded before it was read."""
         self.heard = now
-        stage = self.stage
+        counters, stage = self._shared.counters, self.stage
+        counters.frames_in += 1
+        counters.bytes_in += len(data)
         if stage is LIVE:
             try:
                 items = decode_from_device(data)
             except BadFrame as error:
-                self._gateway.counters.malformed += 1
+                counters.malformed += 1
                 self.close(CloseCode.MALFORMED, str(error))
                 return
             self._take(items, now)
@@ -132,12 +91,12 @@ class Session:
             self.close(CloseCode.OUT_OF_STATE)
 
     def _take(self, items: list[Hello | Ask | Look | Ping], now: int) -> None:
-        """Everything one frame says. What it costs per message is spent here, so little is called."""
-        gateway, device, address, check = self._gateway, self.device, self._address, self._gateway.form.check
+        """Everything one frame says. This is where a message costs most, so it calls few functions."""
+        gateway, device, address, check = self._gateway, self.device, self._address, self._shared.form.check
         records: list[Record] = []
         acks: list[Acked | ChangesAcked] = []
         sends = 0
-        if len(items) > gateway.items_max:
+        if len(items) > self._shared.items_max:
             self.close(CloseCode.TOO_FAST)
             return
         for item in items:
@@ -159,7 +118,7 @@ class Session:
                         continue
                     records.append(Record(device, address | ref if ref else 0, body))
             elif type(item) is Ping:
-                self.out.append(Pong(item.nonce, gateway.clock()))
+                self.out.append(Pong(item.nonce, self._shared.clock()))
             elif type(item) is Look:
                 self._look(item)
             else:
@@ -170,7 +129,7 @@ class Session:
             held = len(records)
             records = self._hold_back(records, now)
             sends -= held - len(records)
-        # Whatever is refused counts here, too: asking for refusals is no way around a limit.
+        # Refused items count here, too: otherwise asking for refusals would be a way around the limit.
         if len(items) > sends and not self._items.take(now, len(items) - sends):
             self.close(CloseCode.TOO_FAST)
         if self.stage is LIVE:
@@ -178,18 +137,18 @@ class Session:
                 gateway.submit(records)
                 if acks:
                     self._see_acks(acks, now)
-            if (self.out or self._looks) and not self.queued:
+            if (self.out or self._lookups) and not self.queued:
                 gateway.ready(self)
 
     def _hold_back(self, records: list[Record], now: int) -> list[Record]:
-        """The device sends faster than it may: take what still fits, refuse the rest."""
+        """The device sends faster than it may: take what fits into its budget, refuse the rest."""
         taken: list[Record] = []
         assert self._sends is not None
         for record in records:
             if record.body.pace is not SEND or self._sends.take(now):
                 taken.append(record)
             else:
-                self._gateway.counters.rate_limited += 1
+                self._shared.counters.rate_limited += 1
                 if record.via:
                     self.out.append(Answered(record.via & REF_MAX, RateLimited(self._sends.wait_ms())))
         return taken
@@ -201,103 +160,77 @@ class Session:
         for ack in acks:
             if type(ack) is Acked:
                 if pump.acked(ack.lane, ack.upto, now):
-                    self._gateway.stays(self, now)
+                    self._gateway.renew_seat(self, now)
             elif type(ack) is ChangesAcked:
-                pump.heard(ack.upto)
+                pump.receipts_acked(ack.upto)
         if pump.owes and not self.queued and pump.wants:
             self._gateway.ready(self)
         self._arm()
 
     def _refuse(self, ref: int, refusal: Malformed) -> None:
-        self._gateway.counters.malformed += 1
+        self._shared.counters.malformed += 1
         if ref:
             self.out.append(Answered(ref, refusal))
         else:
             self.close(CloseCode.MALFORMED, refusal.sentence)
 
     def _look(self, look: Look) -> None:
-        if 0 <= look.ref <= REF_MAX and 1 <= look.account <= ACCOUNT_MAX:
-            self._looks.append(look)
-        else:
+        if not is_well_formed(look):
             self.close(CloseCode.MALFORMED, "no such ref or account")
+            return
+        if self._lookups is None:
+            self._lookups = Lookups(self._shared.desk, self.out, self._list_found)
+        self._lookups.add(look)
 
-    def _answer_looks(self) -> None:
-        """A few at a time, and the next ones when these are answered."""
-        looks, self._looks = self._looks[:LOOKS_AT_ONCE], self._looks[LOOKS_AT_ONCE:]
-        self._looking = len(looks)
-        for look in looks:
-            self._answer_look(look)
+    def _list_found(self) -> None:
+        if self._lookups is not None and self._lookups.finished:
+            self._lookups = None
+        self._gateway.ready(self)
 
-    def _answer_look(self, look: Look) -> None:
-        account = look.account
-
-        def found(row: Account | None) -> None:
-            if row is None or row.closed:
-                self.out.append(Devices(look.ref, account, 0, {}, b""))
-            else:
-                self.out.append(Devices(look.ref, account, row.list_version, dict(row.listed), row.signed_list))
-            self._looking -= 1
-            self._gateway.ready(self)
-
-        self._gateway.desk.account(account, found)
-
-    # --- who is it? ---------------------------------------------------------------------------
+    # --- the greeting -------------------------------------------------------------------------
 
     def _meet(self, data: bytes | bytearray | memoryview, now: int) -> None:
         try:
             hello = decode_hello(data)
         except BadFrame as error:
-            self._gateway.counters.malformed += 1
+            self._shared.counters.malformed += 1
             self.close(CloseCode.MALFORMED, str(error))
             return
-        if hello.version != VERSION:
-            self.close(CloseCode.UNSUPPORTED)
-            return
-        cursors = (hello.normal, hello.high, hello.changes)
-        if not (1 <= hello.device <= DEVICE_MAX and all(0 <= cursor <= NUMBER_MAX for cursor in cursors)):
-            self.close(CloseCode.MALFORMED, "a Hello with numbers out of range")
+        if rejection := check_hello(hello):
+            self.close(*rejection)
             return
         self.stage = CHECKING
         self._gateway.greet(lambda: self._check(hello, now))
 
     def _check(self, hello: Hello, arrived: int) -> None:
         if self.stage is CHECKING:
-            self._gateway.desk.account(account_of(hello.device), lambda row: self._checked(hello, arrived, row))
+            self._shared.desk.account(account_of(hello.device), lambda row: self._checked(hello, arrived, row))
 
     def _checked(self, hello: Hello, arrived: int, row: Account | None) -> None:
         if self.stage is not CHECKING:
             return
-        device = row.devices.get(hello.device) if row else None
-        digest = sha256(hello.token).digest()
-        # Compared also when there is nothing to compare with: how long it takes tells nothing.
-        right = hmac.compare_digest(digest, device.token if device else bytes(TOKEN_BYTES))
-        if device is None or not right:
-            self._gateway.counters.unauthorized += 1
+        device = recognize(hello, row)
+        if device is None:
+            self._shared.counters.unauthorized += 1
             self.close(CloseCode.UNAUTHORIZED)
             return
-        self._welcome(hello, arrived)
+        self._go_live(hello, arrived)
         if device.low:
             self.low()
 
-    def _welcome(self, hello: Hello, arrived: int) -> None:
-        gateway, limits = self._gateway, self._gateway.limits
+    def _go_live(self, hello: Hello, arrived: int) -> None:
+        shared, limits = self._shared, self._shared.limits
         self.device, self.stage = hello.device, LIVE
-        self._line = gateway.desk.open_line(self.answered)
+        self._line = shared.desk.open_line(self.answered)
         self._address = self._line << REF_BITS
         self._sends = Bucket(limits.sends_per_s, limits.sends_burst, arrived)
         self._items = Bucket(limits.items_per_s, limits.items_burst, arrived)
-        cursors = (hello.normal, hello.high, hello.changes)
-        self._pump = Pump(self.device, cursors, gateway.desk, limits, self.out, self.wake)
-        # From the reply to the handshake to the Hello is one way there and back.
+        self._pump = Pump(self.device, cursors_of(hello), shared, self.out, self.wake)
+        # Between the answer to the handshake and the Hello lies one round trip.
         self._pump.measured(arrived - self._opened)
-        self.out.append(
-            Welcome(
-                VERSION, gateway.clock(), gateway.node, limits.heartbeat_ms, gateway.form.window,
-                gateway.form.body_bytes, limits.frame_bytes,
-            )
-        )  # fmt: skip
-        gateway.seat(self, self._line)
-        gateway.ready(self)
+        self.out.append(welcome(shared))
+        self.seat = self._gateway.seat(self, self._line)
+        self._gateway.ready(self)
 
     # --- out ----------------------------------------------------------------------------------
 
@@ -322,11 +255,11 @@ class Session:
         self._gateway.ready(self)
 
     def flush(self, now: int, *, pressed: bool) -> bool:
-        """Everything there is to say, as one frame. Whether another one could follow at once."""
+        """Send everything pending as one frame. Returns whether another frame could follow at once."""
         if self.stage is CLOSING:
             return False
         pump, more = self._pump, False
-        if pump is not None and (pump.owes or self._looks):
+        if pump is not None and (pump.owes or self._lookups):
             more = self._pull(pump, now, pressed)
         if self.out:
             size = self._send(self.out)
@@ -337,19 +270,19 @@ class Session:
         return more
 
     def _pull(self, pump: Pump, now: int, pressed: bool) -> bool:
-        """What is owed, if the socket has room for it. Whether there is more that could go out at once."""
-        if self.link.unsent() > self._gateway.limits.unsent_bytes:
+        """Add what is owed, if the socket has room for it. Returns whether more could go out at once."""
+        if self.link.unsent() > self._shared.limits.unsent_bytes:
             return False
-        if self._looks and not self._looking:
-            self._answer_looks()
+        if self._lookups is not None and self._lookups.can_ask:
+            self._lookups.ask()
         pump.pull(now, pressed=pressed)
-        return pump.wants or (bool(self._looks) and not self._looking)
+        return pump.wants or (self._lookups is not None and self._lookups.can_ask)
 
     def _send(self, items: list[FromServer]) -> int:
-        """As one frame, unless that is larger than a device was told to expect. How many bytes it is."""
-        counters = self._gateway.counters
+        """As one frame, unless that is larger than the device was told to expect. Returns the bytes sent."""
+        counters = self._shared.counters
         frame = encode(items)
-        if len(frame) > self._gateway.limits.frame_bytes and len(items) > 1:
+        if len(frame) > self._shared.limits.frame_bytes and len(items) > 1:
             half = len(items) // 2
             return self._send(items[:half]) + self._send(items[half:])
         counters.frames_out += 1
@@ -358,39 +291,40 @@ class Session:
         return len(frame)
 
     def _arm(self) -> None:
-        """Come back when the oldest unacknowledged entry may have to be offered again."""
+        """Set a timer for when the oldest unacknowledged entry may have to be offered again."""
         if not self._armed and self._pump is not None and (at := self._pump.repeat_at()):
             self._armed = True
-            self._gateway.wheel.add(at, self.on_repeat)
+            self._shared.wheel.add(at, self.on_repeat)
 
     def wake(self) -> None:
+        """The socket has room again, or the desk has found what the pump asked for."""
         self._gateway.ready(self)
 
     # --- time passes --------------------------------------------------------------------------
 
     def on_repeat(self, now: int) -> None:
-        """Is something unacknowledged for too long?"""
+        """Offer the oldest entry again if it is unacknowledged for too long."""
         self._armed = False
         pump = self._pump
         if self.stage is not LIVE or pump is None or not (at := pump.repeat_at()):
             return
         if at <= now:
             if pump.repeat(stalled=self.link.stalled()):
-                self._gateway.counters.repeated += 1
+                self._shared.counters.repeated += 1
             if pump.suspect:
-                self._gateway.is_suspect(self)
+                self._gateway.suspect(self)
         self._arm()
 
     def on_silence(self, now: int) -> None:
-        """Has nothing been heard for too long, or nothing been taken?"""
-        limits = self._gateway.limits
+        """Close the connection if the device has sent or read nothing for too long."""
+        limits, wheel = self._shared.limits, self._shared.wheel
         if self.stage is CLOSING:
             return
         if self.stage is not LIVE:
             if now - self._opened >= limits.hello_ms:
                 self.close(CloseCode.HELLO_TIMEOUT)
                 return
-            self._gateway.wheel.add(self._opened + limits.hello_ms, self.on_silence)
+            wheel.add(self._opened + limits.hello_ms, self.on_silence)
             return
         if now - self.heard >= limits.silence_ms:
             self.close(CloseCode.SILENT)
@@ -403,34 +337,33 @@ class Session:
             self.close(CloseCode.UNREAD)
             return
         if self._pump is not None and not self._pump.suspect:
-            self._gateway.stays(self, now)
-        self._gateway.wheel.add(min(now + limits.heartbeat_ms, self.heard + limits.silence_ms), self.on_silence)
+            self._gateway.renew_seat(self, now)
+        wheel.add(min(now + limits.heartbeat_ms, self.heard + limits.silence_ms), self.on_silence)
 
     # --- the end ------------------------------------------------------------------------------
 
-    def close(self, code: CloseCode, sentence: str = "", retry_ms: int = 0) -> None:
-        """Say why, and hang up."""
+    def close(self, code: CloseCode, sentence: str = "") -> None:
+        """Say why, and close."""
         if self.stage is CLOSING:
             return
-        known, self.stage = self.stage is LIVE, CLOSING
+        was_live, self.stage = self.stage is LIVE, CLOSING
         sentence = sentence or SENTENCES[code]
-        if known:
-            self._send([*self.out, Goodbye(code, sentence, retry_ms)])
-        self.out.clear()
-        self._looks.clear()
+        if was_live:
+            self._send([*self.out, Goodbye(code, sentence, 0)])
+        self._end()
         self.link.close(code, sentence)
-        self._gateway.wheel.add(self._gateway.now() + LINGER_MS, lambda _: self.link.cut())
-        self._gateway.forget(self)
+        self._shared.wheel.add(self._shared.pace() + LINGER_MS, lambda _: self.link.cut())
+        self._gateway.remove(self)
 
     def lost(self) -> None:
         """The connection is gone."""
-        self.stage = CLOSING
-        self.out.clear()
-        self._looks.clear()
-        self._gateway.forget(self)
+        self._end()
+        self._gateway.remove(self)
 
-    def hang_up(self) -> None:
-        """Nothing more is said to this line."""
+    def _end(self) -> None:
+        """Send nothing more, and hear no more answers."""
+        self.stage, self._lookups = CLOSING, None
+        self.out.clear()
         if self._line:
-            self._gateway.desk.close_line(self._line)
+            self._shared.desk.close_line(self._line)
             self._line = 0

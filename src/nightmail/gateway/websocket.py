@@ -1,8 +1,8 @@
 """RFC 6455, the server's side, on an asyncio transport: bytes → messages → session, frames → bytes.
 
-Knows:   how WebSocket puts messages into bytes; nothing of what is in them.
-Touches: one transport. What it reads into is shared by all connections, so an idle one owns no buffer.
-Never:   reads more of a message than it may be large. Extensions are not spoken, so nothing is ever unpacked.
+Knows:   how WebSocket frames messages; nothing of what is in them.
+Touches: one transport. All connections read into one shared buffer, so an idle one owns none.
+Never:   reads a message that is larger than allowed. It supports no extensions, so nothing is decompressed.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ import asyncio
 import fcntl
 import struct
 import termios
-from base64 import b64decode, b64encode
-from binascii import Error as NotBase64
 from collections.abc import Callable
-from hashlib import sha1
 
 from nightmail.wire.closing import CloseCode
 
@@ -26,46 +23,43 @@ try:
 except ImportError:  # where no wheel with the C part exists
     from websockets.utils import apply_mask
 
-GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-"""RFC 6455, 1.3."""
-
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 FIN, RESERVED, OPCODE, MASKED, LENGTH = 0x80, 0x70, 0x0F, 0x80, 0x7F
 WHOLE = FIN | BINARY
-"""How nearly every frame begins: a message in one piece."""
+"""How nearly every frame begins: a whole message."""
 CONTROL_BYTES = 125
 """RFC 6455, 5.5."""
 REASON_BYTES = CONTROL_BYTES - 2
 _incoming = memoryview(bytearray(256 * 1024))
-"""One buffer for everybody: whatever is in it is taken before the next read begins."""
-
-
-def accept_key(key: bytes) -> bytes | None:
-    """The proof that the handshake was understood; None if `key` is none."""
-    try:
-        if len(b64decode(key, validate=True)) != 16:
-            return None
-    except NotBase64:
-        return None
-    return b64encode(sha1(key + GUID, usedforsecurity=False).digest())
+"""One buffer for all connections: its content is taken before the next read begins."""
 
 
 class WebSocket(asyncio.BufferedProtocol):
     """A `Link`, once `begin` has given it its transport and session."""
 
-    __slots__ = ("_closing", "_fragments", "_limits", "_now", "_partial", "_session", "_small", "_told", "_transport")
+    __slots__ = (
+        "_closing",
+        "_fragments",
+        "_limits",
+        "_now",
+        "_partial",
+        "_peer_closed",
+        "_session",
+        "_small",
+        "_transport",
+    )
 
     def __init__(self, limits: GatewayLimits, now: Callable[[], int]) -> None:
         self._limits, self._now = limits, now
         self._small = min(limits.hello_bytes, limits.frame_bytes)
-        """A frame up to this size is not too large, whoever sent it."""
+        """A frame up to this size is allowed before and after the `Hello`."""
         self._partial: bytearray | None = None
-        """The beginning of a frame whose end has not come yet."""
+        """The beginning of a frame that has not arrived whole."""
         self._fragments: bytearray | None = None
-        """The beginning of a message that comes in several frames."""
+        """The beginning of a message that is sent in several frames."""
         self._closing = False
-        self._told = False
-        """The other side has said that it closes."""
+        self._peer_closed = False
+        """The peer has sent a close frame."""
 
     def begin(self, transport: asyncio.Transport, session: Session) -> None:
         self._transport, self._session = transport, session
@@ -82,11 +76,11 @@ class WebSocket(asyncio.BufferedProtocol):
             self._write(CLOSE, struct.pack(">H", code) + reason)
             self._closing = True
             self._partial = self._fragments = None
-            if self._told or not self._transport.can_write_eof():
+            if self._peer_closed or not self._transport.can_write_eof():
                 self._transport.close()
             else:
-                # Closed with something unread, the connection would be reset, and the last words might be lost:
-                # what still comes is read and dropped, until the other side closes or the session cuts it off.
+                # close() with unread bytes would reset the connection, and the peer might never read the last frame.
+                # So incoming bytes are read and dropped until the peer closes or the session cuts the connection.
                 self._transport.write_eof()
                 self._transport.resume_reading()
 
@@ -126,7 +120,7 @@ class WebSocket(asyncio.BufferedProtocol):
         self.take(_incoming[:nbytes])
 
     def take(self, data: memoryview) -> None:
-        """Bytes that arrived; what is not a whole frame yet is kept."""
+        """Bytes that arrived; an incomplete frame is kept."""
         if (partial := self._partial) is None:
             taken = self._parse(data)
             if taken < len(data) and not self._closing:
@@ -141,7 +135,7 @@ class WebSocket(asyncio.BufferedProtocol):
             del partial[:taken]
 
     def _parse(self, data: memoryview) -> int:
-        """Handle the whole frames in `data`; how many bytes they were."""
+        """Handle the whole frames in `data`; returns how many bytes they took."""
         at, size = 0, len(data)
         while size - at >= 2 and not self._closing:
             first, second = data[at], data[at + 1]
@@ -167,7 +161,7 @@ class WebSocket(asyncio.BufferedProtocol):
         return at
 
     def _complaint(self, first: int, second: int, length: int) -> CloseCode | None:
-        """What is wrong with a header, before anything behind it is read."""
+        """What is wrong with a frame's header, before its payload is read."""
         opcode = first & OPCODE
         if first & RESERVED or not second & MASKED:
             return CloseCode.PROTOCOL
@@ -189,7 +183,7 @@ class WebSocket(asyncio.BufferedProtocol):
         if opcode == PING:
             self._write(PONG, payload)
         elif opcode == CLOSE:
-            self._told = True
+            self._peer_closed = True
             self._session.close(CloseCode.NORMAL)
         elif opcode != PONG:
             if self._fragments is None:
@@ -200,7 +194,7 @@ class WebSocket(asyncio.BufferedProtocol):
                 self._session.receive(message, self._now())
 
     def pause_writing(self) -> None:
-        # Who does not listen is not listened to: their questions would only make more answers wait.
+        # A device that does not read is not read from: its questions would only add to the unsent answers.
         if not self._closing:
             self._transport.pause_reading()
 

@@ -1,6 +1,6 @@
 """One wheel for every timer of every connection: adding is an append, and nothing is ever cancelled.
 
-Whoever is called looks whether it is still time, and comes back if not.
+A timer that is called checks whether it is still needed, and adds itself again if it came too early.
 """
 
 from __future__ import annotations

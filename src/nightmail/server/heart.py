@@ -14,13 +14,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from nightmail.core.state import NEWEST_FOLD
+from nightmail.engine.data_folder import DataFolder
 from nightmail.engine.filelog.files import OsFiles
-from nightmail.engine.folder import DataFolder
 from nightmail.engine.loop import Loop
 from nightmail.engine.ports import Post
 from nightmail.engine.sqlite import SqliteRows
 from nightmail.engine.trace import Tracer
-from nightmail.engine.writer import Writer
+from nightmail.engine.worker import Worker
 from nightmail.model.effects import Effect
 from nightmail.model.ids import SERVER
 
@@ -53,11 +53,11 @@ class Heart:
         self.folder = folder = Path(config.data.folder)
         with ExitStack() as parts:
             parts.callback(DataFolder(folder).close)
-            writer = Writer(post, "log writer")
+            writer = Worker(post, "log writer")
             parts.callback(writer.close)
-            saver = Writer(post, "saver")
+            saver = Worker(post, "saver")
             parts.callback(saver.close)
-            aside = Writer(post, "aside")
+            aside = Worker(post, "aside")
             parts.callback(aside.close)
             self.rows = SqliteRows(folder, post=post, execute=saver, entropy=os.urandom, settings=config.sqlite)
             parts.callback(self.rows.close)

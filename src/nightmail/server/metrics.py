@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 GATEWAY: dict[str, str] = {
-    "acked": "Acknowledgements that devices sent.",
-    "answered": "Answers that were handed to devices.",
     "bytes_in": "Bytes of frames from devices.",
     "bytes_out": "Bytes of frames to devices.",
     "claims_limited": "Claims of keys refused because an account claimed too many.",
@@ -44,7 +42,6 @@ GATEWAY: dict[str, str] = {
     "links_limited": "Links of devices refused because an account linked too many.",
     "malformed": "Frames and items that could not be read.",
     "not_admitted": "Connections that were told to come back later.",
-    "pushed": "Entries that were handed to devices, repeats included.",
     "rate_limited": "Messages refused because a device sent too fast.",
     "repeated": "Entries that were offered again because they were not acknowledged.",
     "strangers_dropped": "Connections let go because too many had not said who they are.",

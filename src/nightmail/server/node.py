@@ -23,8 +23,8 @@ from collections.abc import Callable
 from importlib.metadata import version
 
 from nightmail.api.app import Surroundings, app
-from nightmail.engine.blame import NOT_THE_RECORDS, sentence
 from nightmail.engine.desk import LoopDesk
+from nightmail.engine.machine_errors import MACHINE_ERRORS, as_engine_error
 from nightmail.engine.memory import MemoryRegistry
 from nightmail.gateway.door import door
 from nightmail.gateway.gateway import Gateway
@@ -89,7 +89,7 @@ class Node:
                 desk, registry, form, config.gateway, clock, pace, self.name,
                 self._soon, random.random,
             )  # fmt: skip
-            desk.attend(heart.loop, gateway, heart.tracer)
+            desk.attend(heart.loop, gateway, tracer=heart.tracer)
             heart.recover()
             self.tally = Tally(lambda device: registry.find(device, pace()) is not None)
             self.tally.skip(heart.loop.state)
@@ -233,8 +233,8 @@ class Node:
             return
         try:
             callback()
-        except NOT_THE_RECORDS as fault:
-            self._fall(sentence(fault))
+        except MACHINE_ERRORS as fault:
+            self._fall(as_engine_error(fault))
         except Exception as mistake:  # noqa: BLE001 (whatever it is, the node cannot go on)
             self._fall(Fell("the server made a mistake and cannot go on; its log tells which"), mistake)
 

@@ -10,7 +10,7 @@ from nightmail.engine.filelog import FileLog
 from nightmail.engine.filelog.files import Files
 from nightmail.engine.filelog.segment import SECTOR
 from nightmail.engine.ports import Log
-from nightmail.engine.writer import Execute, Job
+from nightmail.engine.worker import Execute, Job
 from tests.engine.filelog.memoryfiles import MemoryFiles
 
 IDENTITY = b"a folder"

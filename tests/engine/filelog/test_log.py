@@ -16,7 +16,7 @@ from nightmail.engine.filelog import FileLog
 from nightmail.engine.filelog.files import OsFiles
 from nightmail.engine.filelog.segment import SECTOR, name_of
 from nightmail.engine.ports import Damaged, Log, Stored, Unwritable
-from nightmail.engine.writer import Writer
+from nightmail.engine.worker import Worker
 from tests.engine.filelog.memoryfiles import MemoryFiles, PowerCut, everything, nothing
 from tests.engine.filelog.rig import (
     HOUR,
@@ -414,7 +414,7 @@ def test_a_real_disk_keeps_it_all(tmp_path: Path) -> None:
     files, kept, last = OsFiles(tmp_path), list[bytes](), 0
     for run in range(4):
         loop = Loop()
-        writer = Writer(loop.posted.put)
+        writer = Worker(loop.posted.put)
         log = FileLog(files, IDENTITY, after=0, post=loop.posted.put, execute=writer, segment_bytes=SEGMENT)
         assert (log.last, found(log)) == (last, kept)
         for n in range(7):
@@ -439,7 +439,7 @@ def test_a_flipped_bit_on_a_real_disk_is_refused(tmp_path: Path) -> None:
 
 def test_a_mistake_in_a_job_is_raised_where_the_loop_sees_it() -> None:
     loop = Loop()
-    writer = Writer(loop.posted.put)
+    writer = Worker(loop.posted.put)
     writer(lambda: {}["a mistake"])
     writer.close()
     with pytest.raises(KeyError):

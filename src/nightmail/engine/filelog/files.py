@@ -1,7 +1,7 @@
-"""The few things a log does with a disk, so that a simulated one can stand in its place.
+"""The few operations that a log needs of a disk, as a port: a simulated disk can take its place.
 
-Every call may raise OSError. Nothing written is promised to survive before `sync` returns, and
-after a `sync` that failed nothing is known about what was written since the last good one.
+Every call may raise OSError. Written data may be lost until `sync` returns. After a `sync` that
+failed, nothing is known about the data written since the last one that succeeded.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""The log as segment files: one write and one sync per batch, and always a spare to go on in.
+"""The log as segment files: one write and one sync per batch, and always a spare segment to continue in.
 
     log-00000007.seg    … 41 42 43
     log-00000008.seg    44 45 46 ·······        current
     log-00000009.seg    ················        spare: its space reserved, its header durable
 
 A write or sync that fails ends its segment for good: the file is closed and never synced again,
-and the next batch goes to the spare. It starts with the offset after the last durable one, and
-thereby makes void what the failed write may have left (`recovery.py`).
+and the next batch goes to the spare. That batch starts with the offset after the last durable one, and
+so voids what the failed write may have left (`recovery.py`).
 
-Knows:   which offsets stand in which file, and what is under way.
+Knows:   which offsets are in which file, and what is under way.
 Touches: the disk, but only by jobs given to `execute`; they report by `post`.
 Never:   reads a clock: the age of a segment comes from the times it is given.
 """
@@ -20,16 +20,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from nightmail.engine.filelog.files import Files
-from nightmail.engine.filelog.recovery import Taking, close_quietly, create_segment, recover, remove_segments
-from nightmail.engine.filelog.replay import Piece, begins_late, replay
+from nightmail.engine.filelog.recovery import OpenSegment, close_quietly, create_segment, recover, remove_segments
+from nightmail.engine.filelog.replay import UsedSegment, begins_late, replay
 from nightmail.engine.filelog.segment import SECTOR, SegmentHead, encode_batch, length_of, name_of, span_of
 from nightmail.engine.ports import Post, Stored, Unwritable
-from nightmail.engine.writer import Execute
+from nightmail.engine.worker import Execute
 
 SEGMENT_BYTES = 64 << 20
-"""Reserved ahead for each segment. Twice this is what an idle log takes on the disk."""
+"""Space reserved for each segment. An idle log takes twice this on the disk."""
 SEGMENT_AGE_MS = 60 * 60 * 1000
-"""A segment older than this takes no more batches, so that what is trimmed is soon gone for good."""
+"""A segment older than this takes no more batches, so that trimmed records are soon deleted for good."""
 
 Entropy = Callable[[int], bytes]
 Done = Callable[[int | None], None]
@@ -42,7 +42,7 @@ class _Append(NamedTuple):
 
 
 class FileLog:
-    """A `Log` of the data folder `identity` (8 bytes): opened if there is one, else begun.
+    """The `Log` of the data folder `identity` (8 bytes): opened if it exists, otherwise created.
 
     `after` is the durable checkpoint: offsets up to it are not needed, all above it are. Opening
     reads and writes on the calling thread, and raises Damaged, TooNew or Unwritable.
@@ -68,11 +68,11 @@ class FileLog:
         self._segment_bytes, self._segment_age_ms = segment_bytes, segment_age_ms
         self._numbers = set(found.numbers)
         self._next_number = found.next_number
-        self._pieces, self._last, self._since = found.pieces, found.last, found.since
+        self._used, self._last, self._since = found.used, found.last, found.since
         self._current, self._spare = found.current, found.spare
         self._trimmed = after
         self._held: _Append | None = None
-        """Asked for and not yet on its way."""
+        """Requested, but not given to the disk yet."""
         self._appending = self._writing = self._making = self._tight = self._closed = False
         if self._current is None and self._spare is None:
             self._begin(fresh=not found.numbers)
@@ -85,9 +85,9 @@ class FileLog:
 
     @property
     def tight(self) -> bool:
-        """There is no spare and none could be made.
+        """There is no spare, and none could be created.
 
-        While one is being made there is room enough: the current segment is new.
+        While one is being created there is room enough: the current segment is new.
         """
         return self._tight
 
@@ -108,7 +108,7 @@ class FileLog:
         self._proceed()
 
     def _proceed(self) -> None:
-        """Begin the held append, if nothing stands in its way."""
+        """Begin the held append, if nothing blocks it."""
         if self._held is None or self._writing:
             return
         append = self._held
@@ -116,7 +116,7 @@ class FileLog:
             self._held = None
             self._write(append.at, append.records, lambda first: self._answer(append, first))
         else:
-            # A spare is the only way on: the append waits to see whether one can be made.
+            # Only a spare has room: the append waits until one is created or cannot be.
             self._want_spare()
 
     def _answer(self, append: _Append, first: int | None) -> None:
@@ -124,13 +124,13 @@ class FileLog:
         append.done(first)
 
     def _give_up(self) -> None:
-        """Nothing was written of the held append, and nothing will be."""
+        """Answer the held append: nothing of it was written, and nothing will be."""
         append, self._held = self._held, None
         if append is not None:
             self._answer(append, None)
 
     def _make_room(self, at: int, span: int) -> bool:
-        """See to it that the current segment takes `span` bytes; False if none does."""
+        """Make sure that the current segment has room for `span` bytes; False if none has."""
         here = self._current
         fits = here is not None and here.fits(span)
         if fits and not (self._spare is not None and self._holds_last(here) and self._aged(at)):
@@ -175,7 +175,7 @@ class FileLog:
         def written() -> None:
             self._writing = False
             if not self._holds_last(here):
-                self._pieces.append(Piece(here.head.number, first))
+                self._used.append(UsedSegment(here.head.number, first))
                 self._since = None
             if self._since is None and records:
                 self._since = at
@@ -188,9 +188,9 @@ class FileLog:
         self._execute(write)
         self._want_spare()
 
-    def _holds_last(self, here: Taking | None) -> bool:
-        """Does the newest durable batch stand in this segment?"""
-        return here is not None and bool(self._pieces) and self._pieces[-1].number == here.head.number
+    def _holds_last(self, here: OpenSegment | None) -> bool:
+        """Is the newest durable batch in this segment?"""
+        return here is not None and bool(self._used) and self._used[-1].number == here.head.number
 
     def _aged(self, now: int) -> bool:
         return self._since is not None and now - self._since >= self._segment_age_ms
@@ -198,13 +198,13 @@ class FileLog:
     # --- the spare ----------------------------------------------------------------------------
 
     def _begin(self, fresh: bool) -> None:
-        """No segment can take a batch: make the first one before anything is promised."""
+        """No segment can take a batch: create the first one before the log is used."""
         head = self._new_head()
         try:
             self._spare = create_segment(self._files, head)
         except OSError as error:
             if fresh:
-                raise Unwritable(f"{name_of(head.number)} cannot be made: {error}") from error
+                raise Unwritable(f"{name_of(head.number)} cannot be created: {error}") from error
             self._tight = True
         else:
             self._keep(self._spare)
@@ -225,7 +225,7 @@ class FileLog:
 
         self._execute(make)
 
-    def _made(self, made: Taking | None) -> None:
+    def _made(self, made: OpenSegment | None) -> None:
         self._making = False
         if made is not None and self._closed:
             close_quietly(made.file)
@@ -242,14 +242,14 @@ class FileLog:
         salt = int.from_bytes(self._entropy(4), "big")
         return SegmentHead(self._identity, self._next_number, salt, self._segment_bytes)
 
-    def _keep(self, made: Taking) -> None:
+    def _keep(self, made: OpenSegment) -> None:
         self._numbers.add(made.head.number)
         self._next_number = made.head.number + 1
 
-    # --- forgetting ---------------------------------------------------------------------------
+    # --- trimming -----------------------------------------------------------------------------
 
     def trim(self, upto: int, now: int) -> None:
-        """See `Log`. On a log at rest, what is trimmed goes when `now` says that it is old enough."""
+        """See `Log`. On an idle log, trimmed records are deleted once `now` says that they are old enough."""
         self._trimmed = max(self._trimmed, min(upto, self._last))
         self._drop()
         self._want_spare()
@@ -258,18 +258,18 @@ class FileLog:
         if self._since is None or self._last > self._trimmed or not idle or self._spare is None:
             return
         if self._aged(now) or (here is not None and here.position * 4 >= here.head.size):
-            # Nothing in the last segment is needed but the number of its last offset. A batch
-            # without records carries that over; once it is durable, the segment can go.
+            # All that is needed of the last segment is the number of its last offset. A batch without
+            # records carries that over; once that batch is durable, the segment can be removed.
             self._move_on()
             self._write(now, (), lambda _: None)
 
     def _drop(self) -> None:
         """Remove all segments older than the newest one that reaches back to what is needed."""
-        reaching = [piece for piece in self._pieces if piece.start <= self._trimmed + 1]
+        reaching = [segment for segment in self._used if segment.start <= self._trimmed + 1]
         if not reaching:
             return
         base = reaching[-1].number
-        self._pieces = [piece for piece in self._pieces if piece.number >= base]
+        self._used = [segment for segment in self._used if segment.number >= base]
         gone = sorted(number for number in self._numbers if number < base)
         if not gone:
             return
@@ -286,15 +286,15 @@ class FileLog:
     def replay(self, after: int) -> Iterator[Stored]:
         if after >= self._last:
             return iter(())
-        if self._pieces[0].start > after + 1:
-            raise begins_late(self._pieces[0], after)
-        return replay(self._files, self._identity, list(self._pieces), after, self._last)
+        if self._used[0].start > after + 1:
+            raise begins_late(self._used[0], after)
+        return replay(self._files, self._identity, list(self._used), after, self._last)
 
     def close(self) -> None:
-        """Take no more appends. One that is under way is still answered."""
+        """Accept no more appends. One that is under way is still answered."""
         self._closed = True
-        for taking in (self._current, self._spare):
-            if taking is not None:
-                self._execute(lambda file=taking.file: close_quietly(file))
+        for opened in (self._current, self._spare):
+            if opened is not None:
+                self._execute(lambda file=opened.file: close_quietly(file))
         self._current = self._spare = None
         self._give_up()

@@ -7,8 +7,8 @@
 
 A batch starts on a multiple of 64, so its header lies in one sector, and a disk writes a sector
 whole or not at all. Every bit is under a checksum; those of batches start from the segment's
-secret salt, so that nobody can send a ciphertext that looks like a batch. Whatever is written
-ends in FF: where it ends in zero, the writing was cut short.
+secret salt, so that nobody can send a ciphertext that looks like a batch. Everything written
+ends in FF: where it ends in zero, the write was interrupted.
 
 Knows:   the format, and how a batch that was never written whole differs from a damaged one.
 Touches: nothing.
@@ -114,7 +114,7 @@ def span_of(length: int) -> int:
 
 
 def encode_batch(salt: int, position: int, first: int, at: int, records: Sequence[bytes]) -> bytes:
-    """A batch to be written at `position`. Without records it only says that the log goes on at `first`."""
+    """A batch to be written at `position`. Without records it only says that the log continues at `first`."""
     parts: list[bytes] = []
     for record in records:
         parts.append(_CRC.pack(len(record)))
@@ -129,7 +129,7 @@ def encode_batch(salt: int, position: int, first: int, at: int, records: Sequenc
 
 
 def decode_batch_head(raw: bytes, salt: int) -> BatchHead | None:
-    """None: this is no batch header of this segment."""
+    """None if this is not a batch header of this segment."""
     if len(raw) != GRAIN or not raw.startswith(_BATCH_MAGIC) or raw[-1:] != _END:
         return None
     (crc,) = _CRC.unpack_from(raw, GRAIN - _CRC.size - 1)
@@ -154,15 +154,15 @@ def decode_records(head: BatchHead, batch: bytes, salt: int) -> list[bytes] | No
 
 
 def batch_is_torn(head: BatchHead, position: int, batch: bytes) -> bool:
-    """Of an unreadable batch: was it never written whole, rather than changed afterwards?
+    """Whether an unreadable batch was never written completely, instead of changed afterwards.
 
-    True if its end or one of its sectors is still zero and was not meant to be.
+    True if its end or one of its sectors is still zero and should not be.
     """
     return batch[-1] == 0 or _blank_sectors(position + GRAIN, batch[GRAIN:]) > head.blank
 
 
 def head_is_torn(raw: bytes) -> bool:
-    """Of an unreadable batch header: did the writing stop inside it?"""
+    """Whether the write of an unreadable batch header stopped inside it."""
     return raw[-1] == 0
 
 

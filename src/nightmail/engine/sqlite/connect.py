@@ -1,4 +1,4 @@
-"""Opening the database so that what it shows is durable and what we asked for is so.
+"""Opening the database with the settings that durability and deletion need.
 
 Knows:   the pragmas, and what each failure means to an operator.
 Touches: one database file and its write-ahead log, through the named VFS.
@@ -20,7 +20,7 @@ from . import schema
 BUSY_MS = 5_000
 PAGE_BYTES = 4_096
 _COPY_BYTES = 1 << 16
-"""SQLite's own VFS refuses a write of 128 KiB or more, and calls it a full disk."""
+"""SQLite's own VFS refuses a write of 128 KiB or more, and reports a full disk."""
 
 
 class Place(NamedTuple):
@@ -43,17 +43,17 @@ def open_writer(place: Place, entropy: schema.Entropy) -> apsw.Connection:
         schema.check(db, place.path)
         if db.readonly("main"):
             raise Unwritable(f"{place.path} can be read but not written")
-        db.execute(f"PRAGMA page_size = {PAGE_BYTES}").fetchall()  # matters at birth only
+        db.execute(f"PRAGMA page_size = {PAGE_BYTES}").fetchall()  # has an effect only on a new database
         _set(db, place, "journal_mode", "WAL", "wal")
         _set(db, place, "synchronous", "FULL", 2)
-        # What is deleted is overwritten with zeros, and no temporary file ever holds a copy.
+        # Deleted data is overwritten with zeros, and no temporary file ever holds a copy.
         _set(db, place, "secure_delete", "ON", 1)
         _set(db, place, "temp_store", "MEMORY", 2)
         _set(db, place, "cache_size", -place.cache_kib, -place.cache_kib)
-        # We truncate the log ourselves: within a commit its failure would look like the commit's.
+        # We truncate the log ourselves: a failure within a commit would look like a failed commit.
         _set(db, place, "wal_autocheckpoint", 0, 0)
         schema.migrate(db, entropy)
-        with suppress(apsw.FullError):  # then it stays for later: reading and acknowledging must go on
+        with suppress(apsw.FullError):  # then it is done later: reading and acknowledging must go on
             truncate_wal(db)
     except BaseException:
         db.close(True)
@@ -62,7 +62,7 @@ def open_writer(place: Place, entropy: schema.Entropy) -> apsw.Connection:
 
 
 def open_reader(place: Place, cache_kib: int) -> apsw.Connection:
-    """A further connection, which cannot change anything."""
+    """Another connection, which cannot change anything."""
     db = _connect(place)
     try:
         _set(db, place, "query_only", 1, 1)
@@ -75,16 +75,16 @@ def open_reader(place: Place, cache_kib: int) -> apsw.Connection:
 
 
 def refresh_wal(place: Place) -> None:
-    """Write the write-ahead log over itself and sync it, before SQLite believes what stands in it.
+    """Write the write-ahead log over itself and sync it, before SQLite reads it.
 
-    After a sync that failed, the kernel may still show us bytes that are not on the disk, and no
-    later sync will say so. SQLite would take them for a commit and copy half of them into the
-    database. Written again they are dirty again, and this sync tells the truth about them.
+    After a sync that failed, the kernel may still show bytes that are not on the disk, and no later
+    sync reports that. SQLite would take them for a commit and copy half of them into the database.
+    Written again, they are dirty again, and this sync is true for them.
     """
     try:
         file = open_raw(place, place.path + "-wal")
     except apsw.CantOpenError:
-        return  # there is none; if there is one that cannot be opened, SQLite will say so
+        return  # There is none. If there is one that cannot be opened, SQLite will report it.
     try:
         size = file.xFileSize()
         for offset in range(0, size, _COPY_BYTES):
@@ -102,7 +102,7 @@ def open_raw(place: Place, path: str) -> apsw.VFSFile:
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Generator[None]:
-    """All or nothing. If the commit itself raises, only opening anew tells which."""
+    """All or nothing. If the commit itself raises, only reopening tells which."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -115,29 +115,29 @@ def transaction(db: apsw.Connection) -> Generator[None]:
 
 
 def restart_wal(db: apsw.Connection) -> None:
-    """Move everything into the database file, and let the write-ahead log begin anew in the space it has.
+    """Move everything into the database file, and let the write-ahead log restart in the space it has.
 
-    For a log that is full, not for one that is old: what it held stays readable in it until it is
-    written over, or cut.
+    For a log that is full, not for one that is old: its old content stays readable until it is
+    overwritten or truncated.
     """
     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
 
 
 def drain_wal(db: apsw.Connection) -> None:
-    """Move into the database file what no reader keeps, and wait for nobody.
+    """Move into the database file what no reader needs, and wait for no reader.
 
-    If that was everything, the next commit begins the write-ahead log anew in the space it has.
+    If that was everything, the next commit restarts the write-ahead log in the space it has.
     """
     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
 
 def truncate_wal(db: apsw.Connection) -> None:
-    """Move everything into the database file and cut the write-ahead log to nothing."""
+    """Move everything into the database file and truncate the write-ahead log to 0 bytes."""
     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
 def explain(error: BaseException, path: str) -> EngineError:
-    """One sentence for the operator, under the name that says what to do about it."""
+    """The exception whose name says what the operator can do, with one sentence."""
     if isinstance(error, EngineError):
         return error
     if isinstance(error, apsw.NotADBError):
@@ -155,7 +155,7 @@ def _connect(place: Place) -> apsw.Connection:
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     db = apsw.Connection(place.path, flags=flags, vfs=place.vfs or None)
     try:
-        # Closing is also how we get rid of a connection whose disk has failed: it must not write.
+        # A connection is also closed when its disk has failed: closing must not write.
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.set_busy_timeout(BUSY_MS)
         if place.alone:
@@ -169,4 +169,4 @@ def _connect(place: Place) -> apsw.Connection:
 def _set(db: apsw.Connection, place: Place, pragma: str, value: str | int, want: str | int) -> None:
     db.execute(f"PRAGMA {pragma} = {value}").fetchall()
     if (got := db.execute(f"PRAGMA {pragma}").get) != want:
-        raise EngineError(f"{place.path}: SQLite answers {pragma} = {got} where {want} is needed")
+        raise EngineError(f"{place.path}: SQLite answers {pragma} = {got}, but {want} is needed")

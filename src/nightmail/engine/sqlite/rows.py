@@ -1,7 +1,7 @@
 """Rows in SQLite: a checkpoint is one transaction, and its pointer is part of it.
 
-Knows:   three connections: one that writes, on the saver's thread, one that reads, on the loop's, and one
-         that reads the delivery log, for whoever asks; the loop never waits for it.
+Knows:   three connections: one that writes, on the saver's thread; one that reads, on the loop's thread; and
+         one that reads the delivery log, on any thread, so that the loop never waits for it.
 Touches: one database file and its write-ahead log.
 Never:   moves `pointer` before the commit is durable; shows the loop a checkpoint before its `done`.
 """
@@ -19,11 +19,11 @@ import apsw
 from msgspec import Struct
 
 from nightmail.engine.ports import Checkpoint, EngineError, Failed, Found, Overtaken, Post, is_nowhere
-from nightmail.engine.writer import Execute
+from nightmail.engine.worker import Execute
 from nightmail.model.rows import Need, RowKey
 
 from . import connect, schema, statements
-from .scrub import Scrubber
+from .erasure import Eraser
 
 FILE_NAME = "rows.db"
 RECALL_CACHE_KIB = 1_024
@@ -39,11 +39,11 @@ class SqliteSettings(Struct, frozen=True):
     reader_cache_kib: int = 8_192
     """Page cache of the connection that reads."""
     wal_truncate_ms: int = 600_000
-    """What was deleted is out of the write-ahead log after this time."""
+    """Deleted data is out of the write-ahead log after this time."""
     wal_pages: int = 8_192
-    """The write-ahead log begins anew when it has grown to this."""
+    """The write-ahead log restarts when it has grown to this."""
     forget_bytes: int = 4_194_304
-    """Of the delivery log dropped in one transaction: a save waits for no more, and no more disk is needed."""
+    """Bytes of the delivery log dropped in one transaction: bounds what a save waits for, and the disk needed."""
 
 
 DEFAULTS = SqliteSettings()
@@ -71,7 +71,7 @@ class SqliteRows:
         self._reading = threading.Lock()
         """Held while the reader is used; the saver takes it to replace the connections."""
         self._recalling = threading.Lock()
-        """The same of the connection that reads the delivery log."""
+        """The same for the connection that reads the delivery log."""
         self._saving = threading.Lock()
         """Held by each job on the saver's thread; `close` waits for it."""
         self._writer: apsw.Connection | None = None
@@ -80,13 +80,13 @@ class SqliteRows:
         self._closed = self._reopening = False
         self._wal_pages = 0
         self._tidied_at: int | None = None
-        self._scrubber = Scrubber(self._place)
+        self._eraser = Eraser(self._place)
         self._identity, self._stored = self._open()
         self._pointer = self._stored
 
     @property
     def identity(self) -> bytes:
-        """Made at birth. A log that carries another one does not belong to these rows."""
+        """Drawn when the database is created. A log with another identity does not belong to these rows."""
         return self._identity
 
     @property
@@ -99,7 +99,7 @@ class SqliteRows:
         try:
             found = self._read(needs)
         except apsw.NoMemError as error:
-            raise MemoryError from error  # Asking again would not help.
+            raise MemoryError from error  # A retry would not help.
         except (apsw.Error, OSError, EngineError) as error:
             self._reopen_soon()
             done(Failed(str(connect.explain(error, self._place.path))))
@@ -107,7 +107,7 @@ class SqliteRows:
             done(found)
 
     def _reopen_soon(self) -> None:
-        """Without connections nothing can be read: get new ones, before anybody asks again."""
+        """Replace the connections after a failed read, before the next one."""
         if self._reopening or self._closed:
             return
         self._reopening = True
@@ -119,7 +119,7 @@ class SqliteRows:
 
         def reopened() -> None:
             self._reopening = False
-            # A save of unknown outcome is settled now: whoever rebuilds must start from what is there.
+            # The outcome of the last save is known now: a rebuild must start from what is stored.
             self._pointer = self._stored
 
         self._execute(reopen)
@@ -129,8 +129,8 @@ class SqliteRows:
         with self._reading:
             db = self._using(self._reader)
             if self._stored != self._pointer and not db.in_transaction:
-                # Opened anew, it shows a checkpoint that the loop has yet to be told of (law L2).
-                return Failed(f"{self._place.path} was opened anew, and is about to be read")
+                # Reopened, it shows a checkpoint that the loop has not been told of yet (law L2).
+                return Failed(f"{self._place.path} was reopened, and will be read when its checkpoint is known")
             query = db.execute
             for need in needs:
                 # Point reads one by one: measured faster than one statement for all of them.
@@ -143,7 +143,7 @@ class SqliteRows:
         return found
 
     def recall(self, devices: Collection[int], since: int) -> Iterator[bytes]:
-        """May also give a block of others: devices are kept as 16-bit marks. May be asked on any thread.
+        """May also return a block that names none of them: devices are stored as 16-bit marks. Safe on any thread.
 
         Between two pieces nothing is held, neither a lock nor a view of the database.
         """
@@ -207,7 +207,7 @@ class SqliteRows:
             if outcome is None:
                 self._pointer = checkpoint.upto
             if outcome is None and self._is_tidying_due(checkpoint.at):
-                # Before `done`: the next save must not make it wait.
+                # Before `done`, because the next save would delay it.
                 self._execute(tidy)
             else:
                 done(outcome)
@@ -220,15 +220,15 @@ class SqliteRows:
         self._execute(store)
 
     def _store(self, checkpoint: Checkpoint) -> Failed | None:
-        """On the saver's thread. What goes wrong with the disk is an answer: the loop waits for one."""
+        """On the saver's thread. A disk error is returned, not raised: the loop waits for an answer."""
         before = self._stored
         try:
             if not self._writer:
                 self._reopen()
                 if self._stored == checkpoint.upto:
-                    return None  # It had taken, after all.
+                    return None  # The commit had succeeded.
             assert self._writer
-            # Not before its turn has come: a pinned reader keeps the log from being cut, and who cuts it waiting.
+            # Only now: a pinned reader keeps the write-ahead log from being truncated, and a truncation waits for it.
             self._pin()
             with connect.transaction(self._writer):
                 statements.write(self._writer, checkpoint)
@@ -237,12 +237,12 @@ class SqliteRows:
         except (apsw.Error, OSError, EngineError) as error:
             why = str(connect.explain(error, self._place.path))
             if isinstance(error, apsw.FullError) and self._writer and not self._writer.in_transaction:
-                # Nothing is in doubt, and reading goes on.
+                # The outcome is known, and reading goes on.
                 return Failed(why)
             return self._settle(checkpoint.upto, before, why)
 
     def _settle(self, upto: int, before: int, why: str) -> Failed | None:
-        """Nobody knows whether the commit took: open anew and look."""
+        """The outcome of the commit is unknown: reopen and read it."""
         try:
             self._reopen()
         except EngineError as error:
@@ -275,7 +275,7 @@ class SqliteRows:
         self._wal_pages = pages
         return apsw.SQLITE_OK
 
-    # --- leaving nothing behind ---
+    # --- erasing what was deleted ---
 
     def _is_tidying_due(self, at: int) -> bool:
         if self._tidied_at is None:
@@ -286,9 +286,9 @@ class SqliteRows:
         return self._tidied_at is None or at - self._tidied_at >= self._settings.wal_truncate_ms
 
     def _tidy(self, at: int | None) -> None:
-        """On the saver's thread: bound the write-ahead log; if it is time or `at` is None, leave no past in the files.
+        """On the saver's thread: bound the write-ahead log; if it is time or `at` is None, erase deleted data.
 
-        A failure is tried again next time.
+        A failure is retried the next time.
         """
         if not self._writer:
             return
@@ -296,7 +296,7 @@ class SqliteRows:
             if at is None or self._has_aged(at):
                 connect.truncate_wal(self._writer)
                 self._wal_pages = 0
-                self._scrubber.scrub_some(self._writer)
+                self._eraser.erase_some(self._writer)
                 self._tidied_at = at or self._tidied_at
             else:
                 connect.restart_wal(self._writer)
@@ -304,12 +304,12 @@ class SqliteRows:
         except apsw.BusyError:
             pass
         except (apsw.Error, OSError):
-            # How much of it reached the disk is unknown: copy it all again from a log that is known.
+            # How much of it reached the disk is unknown: copy everything again from a log that is known.
             with suppress(EngineError):
                 self._reopen()
 
     def forget(self, before: int) -> None:
-        """Also empties the write-ahead log: called every hour, it keeps an idle server's files clean."""
+        """Also empties the write-ahead log: called every hour, it erases deleted data of an idle server, too."""
 
         def drop_some() -> None:
             with self._saving:
@@ -331,7 +331,7 @@ class SqliteRows:
                 connect.drain_wal(self._writer)
             return more
         except (apsw.Error, OSError):
-            # Nothing depends on it, and the next call does it again; but the disk is not to be trusted.
+            # Nothing depends on it, and the next call does it again; but the connection may be broken.
             with suppress(EngineError):
                 self._reopen()
             return False

@@ -1,8 +1,8 @@
-"""What the database looks like, and how an older one becomes the present one.
+"""The tables of the database, and the migration of an older one.
 
-Knows:   every table ever shipped, as a list of steps; the number in `user_version` counts them.
-Touches: a connection it is handed; all steps that are missing run in one transaction.
-Never:   changes a database that is not ours or that a newer Nightmail wrote.
+Knows:   every table ever shipped, as a list of steps; `user_version` counts them.
+Touches: the connection that it is given; all missing steps run in one transaction.
+Never:   changes a database that is not Nightmail's or that a newer Nightmail wrote.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import apsw
 
 from nightmail.engine.ports import Damaged, TooNew
 
-from .packing import pack_streams
+from .stream_migration import pack_streams
 
 Entropy: TypeAlias = Callable[[int], bytes]
 """That many unpredictable bytes (os.urandom, or a seeded stand-in)."""
 
 APPLICATION = 0x4E474D4C
-"""`application_id`: "NGML". So that a database of somebody else is not taken for ours."""
+"""`application_id`: "NGML". Tells our databases from others."""
 
 IDENTITY_BYTES = 8
 
@@ -43,10 +43,10 @@ CREATE TABLE meta (key TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROW
 INSERT INTO meta VALUES ('pointer', 0);
 """
 
-# A row that grows past a few hundred bytes fills the inner pages of a WITHOUT ROWID tree, too: with
-# six rows to a page it takes six pages to find one of 400,000. Whoever changes with every message has a tree
-# whose inner pages hold numbers only. Kinds are apart from each other, because the few bytes that
-# change often then lie close together, and a checkpoint writes few pages for many of them.
+# A row of more than a few hundred bytes fills the inner pages of a WITHOUT ROWID tree, too: with six
+# rows to a page it takes six pages to find one of 400,000. So the kinds that change with every message
+# have trees whose inner pages hold numbers only. Each kind has its own tree, because the few bytes
+# that change often are then close together, and a checkpoint writes few pages for many of them.
 _TREES_OF_THEIR_OWN = """
 CREATE TABLE account (a INTEGER PRIMARY KEY, version INTEGER NOT NULL, value BLOB NOT NULL) STRICT;
 CREATE TABLE mailbox (a INTEGER PRIMARY KEY, version INTEGER NOT NULL, value BLOB NOT NULL) STRICT;
@@ -62,15 +62,15 @@ INSERT INTO stream (a, b, version, value) SELECT a, b, version, value FROM row W
 DELETE FROM row WHERE kind = 2 OR (kind IN (1, 3, 4) AND b = 0);
 """
 
-# Of up to 180 KiB each: beside them no other row would share a page with its neighbours.
+# Up to 180 KiB each: among them, other rows would not share pages with their neighbours.
 _KEYS = """
 CREATE TABLE keys (a INTEGER PRIMARY KEY, version INTEGER NOT NULL, value BLOB NOT NULL) STRICT;
 INSERT INTO keys SELECT a, version, value FROM row WHERE kind = 8 AND b = 0;
 DELETE FROM row WHERE kind = 8 AND b = 0;
 """
 
-# A block of the delivery log may have 120,000 lines, and whoever asks for one message reads and decodes
-# them a piece at a time. Its first piece, all of it if it is small or was written before, is in `note`.
+# A block of the delivery log may have 120,000 lines, and a trace reads and decodes them a piece at a time.
+# The first piece is in `note`; a block that is small, or was written before this step, has no other.
 _PIECES = """
 CREATE TABLE piece (
     upto INTEGER NOT NULL, nth INTEGER NOT NULL, lines BLOB NOT NULL,
@@ -91,7 +91,7 @@ def number(db: apsw.Connection, pragma: str) -> int:
 
 
 def check(db: apsw.Connection, path: str, steps: tuple[Step, ...] = STEPS) -> None:
-    """Is it ours to open? Reads only."""
+    """Raises Damaged or TooNew if this database is not for us to open. Reads only."""
     version, application = number(db, "user_version"), number(db, "application_id")
     tables = db.execute("SELECT count(*) FROM sqlite_schema").get
     if application != APPLICATION and (version or tables):
@@ -101,7 +101,7 @@ def check(db: apsw.Connection, path: str, steps: tuple[Step, ...] = STEPS) -> No
 
 
 def migrate(db: apsw.Connection, entropy: Entropy, steps: tuple[Step, ...] = STEPS) -> None:
-    """Run what is missing, all or nothing. A database at its birth also gets its identity."""
+    """Run the missing steps, all or nothing. A new database also gets its identity."""
     version = number(db, "user_version")
     if version == len(steps):
         return

@@ -1,11 +1,11 @@
-"""The statements of a checkpoint, and the form in which it is handed to them.
+"""The SQL statements of a checkpoint, and how its rows are passed to them.
 
-Knows:   the tables, and which of them a row's key leads to.
-Touches: the connection it is handed, inside the caller's transaction.
+Knows:   the tables, and which of them holds a row.
+Touches: the connection that it is given, inside the caller's transaction.
 
 Each table gets one statement per checkpoint, fed by carray: SQLite then runs it whole without
-asking for Python's lock, so a busy loop beside it is not stopped row by row. A carray is one
-column, so a row's numbers travel as fixed-width digits in front of its bytes.
+asking for Python's lock, so it does not stop a busy loop row by row. A carray is one column,
+so a row's numbers are fixed-width digits in front of its bytes.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _PUT = f"INSERT OR REPLACE INTO {{}} SELECT {_1}, {_2}, substr(value, 41) FROM c
 _DROP = f"DELETE FROM {{}} WHERE a IN (SELECT {_1} FROM carray(?))"
 _READ = "SELECT value FROM {} WHERE a = ?"
 NUMBERED = {Kept.ACCOUNT: "account", Kept.MAILBOX: "mailbox", Kept.CHANGES: "changes", Kept.KEYS: "keys"}
-"""Kinds with a table of their own, under one number. A key with a second one (there is none) is in `row`."""
+"""Kinds with a table of their own, under one number. A key with a second number (there is none) is in `row`."""
 
 PUT_NUMBERED = {kind: _PUT.format(table) for kind, table in NUMBERED.items()}
 DROP_NUMBERED = {kind: _DROP.format(table) for kind, table in NUMBERED.items()}
 READ_NUMBERED = {kind: _READ.format(table) for kind, table in NUMBERED.items()}
 
-# Not REPLACE: it would give the row another place, and write the index anew.
+# Not REPLACE: it would give the row another rowid, and write the index again.
 PUT_STREAMS = f"""
     INSERT INTO stream (a, b, version, value) SELECT {_1}, {_2}, {_3}, substr(value, 61) FROM carray(?) WHERE true
     ON CONFLICT (a, b) DO UPDATE SET version = excluded.version, value = excluded.value"""
@@ -65,14 +65,14 @@ DROP_PIECE = """
 DROP_NOTE = "DELETE FROM note WHERE upto = ? RETURNING length(devices) + length(lines)"
 READ_RANGE = "SELECT seq, body FROM entry WHERE queue = ? AND seq BETWEEN ? AND ? ORDER BY seq"
 READ_FIRST_NOTE = "SELECT upto FROM note WHERE at >= ? ORDER BY at, upto LIMIT 1"
-# So many rows are looked at in one go: whoever reads keeps the write-ahead log from being cut.
+# Few rows per query: a reader keeps the write-ahead log from being truncated.
 READ_NOTES = "SELECT upto, iif(at >= ?, devices, x'') FROM note WHERE upto >= ? ORDER BY upto LIMIT 16"
 READ_FIRST_PIECE = "SELECT lines FROM note WHERE upto = ?"
 READ_PIECE = "SELECT lines FROM piece WHERE upto = ? AND nth = ?"
 
 
 def read_row(key: RowKey) -> tuple[str, tuple[int, ...]]:
-    """The statement that finds a row, and what to bind to it."""
+    """The statement that finds a row, and its bindings."""
     kind, a, b = key
     if kind is Kept.STREAM:
         return READ_STREAM, (a, b)
@@ -126,12 +126,12 @@ def _give(db: apsw.Connection, statement: str, packed: list[bytes]) -> None:
 
 
 def drop_notes(db: apsw.Connection, before: int, bytes_max: int) -> bool:
-    """Drop pieces of blocks saved before this time, the last ones first, until so much is gone; is there more?"""
+    """Drop up to `bytes_max` of blocks saved before this time, the last piece first. Returns whether there is more."""
     gone = 0
     while (upto := db.execute(READ_OLD_NOTE, (before,)).get) is not None:
         if gone >= bytes_max:
             return True
-        # The note last, or nothing would lead to its other pieces any more.
+        # The note last: without it the other pieces could not be found.
         size = db.execute(DROP_PIECE, (upto,)).get
         if size is None:
             size = db.execute(DROP_NOTE, (upto,)).get
@@ -141,7 +141,7 @@ def drop_notes(db: apsw.Connection, before: int, bytes_max: int) -> bool:
 
 
 def marks(devices: Iterable[int]) -> bytes:
-    """16 bits per device, sorted: enough to pass over a block that does not speak of it."""
+    """16 bits per device, sorted: enough to skip most blocks that do not name it."""
     hashed = array.array("H", sorted({(device * 0x9E3779B97F4A7C15 >> 48) & 0xFFFF for device in devices}))
     if sys.byteorder == "big":
         hashed.byteswap()

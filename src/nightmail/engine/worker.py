@@ -1,4 +1,4 @@
-"""A thread that does what takes time, one job after the other.
+"""A thread that runs blocking jobs, one after the other.
 
 Knows:   the order of its jobs.
 Touches: what the jobs touch.
@@ -16,11 +16,11 @@ from nightmail.engine.ports import Post
 
 Job: TypeAlias = Callable[[], None]
 Execute: TypeAlias = Callable[[Job], None]
-"""Run this after everything given before it: on a thread of its own, at once, or when a test says so."""
+"""Run this after all earlier jobs: on a thread of its own, at once, or when a test says so."""
 
 
-class Writer:
-    """An `Execute` with a thread. `close` returns when every job given before it is done."""
+class Worker:
+    """An `Execute` with a thread. `close` returns when all jobs are done."""
 
     def __init__(self, post: Post, name: str = "log writer") -> None:
         self._post = post
@@ -40,7 +40,7 @@ class Writer:
             try:
                 job()
             except BaseException as mistake:  # noqa: BLE001
-                # Ours, not the disk's. The loop must fall with it rather than wait for ever.
+                # A bug, not a disk error. The loop must stop with it instead of waiting for ever.
                 self._post(_raiser(mistake))
 
 

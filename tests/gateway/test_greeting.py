@@ -1,12 +1,17 @@
-"""Who is it? The first words of a connection."""
+"""The first exchange on a connection: who is it?"""
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import pytest
 
+from nightmail.gateway.greeting import Rejection, check_hello, cursors_of, recognize
 from nightmail.gateway.session import Stage
 from nightmail.model.ids import device_id
 from nightmail.model.records import Unlinked
+from nightmail.model.rows import Account, Device
+from nightmail.model.words import Platform
 from nightmail.wire.closing import SENTENCES, CloseCode
 from nightmail.wire.items import (
     Drained,
@@ -139,3 +144,26 @@ def test_rows_that_do_not_come_in_time_let_the_stranger_go_too() -> None:
     again.rows.answer_load()
     again.turn()
     assert (ben.link.frames, again.gateway.devices) == ([], 0)
+
+
+# --- by itself --------------------------------------------------------------------------------
+
+
+def test_only_the_right_token_of_a_linked_device_is_recognized() -> None:
+    device = Device(7, sha256(b"secret").digest(), "phone", Platform.CLI)
+    row = Account("ben", {TABLET: device})
+    hello = Hello(1, TABLET, b"secret", 1, 2, 3)
+    assert recognize(hello, row) is device
+    assert recognize(hello, None) is None
+    assert recognize(Hello(1, TABLET, b"guess", 1, 2, 3), row) is None
+    assert recognize(Hello(1, TABLET + 1, b"secret", 1, 2, 3), row) is None
+
+
+def test_a_rejection_is_a_close_code_and_its_sentence() -> None:
+    assert check_hello(Hello(1, TABLET, b"", 0, 0, 0)) is None
+    assert check_hello(Hello(2, TABLET, b"", 0, 0, 0)) == Rejection(CloseCode.UNSUPPORTED)
+    assert check_hello(Hello(1, 0, b"", 0, 0, 0)) == Rejection(CloseCode.MALFORMED, "a Hello with numbers out of range")
+
+
+def test_cursors_are_normal_high_and_receipts() -> None:
+    assert cursors_of(Hello(1, TABLET, b"", 1, 2, 3)) == (1, 2, 3)

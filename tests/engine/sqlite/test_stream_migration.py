@@ -9,7 +9,7 @@ import pytest
 from nightmail.core.ring import answer_again
 from nightmail.engine.ports import Damaged
 from nightmail.engine.sqlite import FILE_NAME, SqliteRows, schema
-from nightmail.engine.sqlite.packing import SOME
+from nightmail.engine.sqlite.stream_migration import SOME
 from nightmail.model.answers import Accepted
 from nightmail.model.records import Sent, Voided
 from nightmail.model.rows import Stream

@@ -1,4 +1,4 @@
-"""Streams as they were stored until schema 3, turned into what they are now: their answers are packed.
+"""The migration of streams from schema 3: their answers become packed bytes.
 
 Touches: a connection it is handed, inside the migration's transaction.
 """
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from nightmail.core import ring
 from nightmail.core.state import BadRow, encode_row
-from nightmail.engine.blame import sentence
+from nightmail.engine.machine_errors import as_engine_error
 from nightmail.model.answers import Accepted
 from nightmail.model.forms import TAG_BYTES
 from nightmail.model.rows import Kept, Numbers, RowKey, Stream
@@ -54,7 +54,7 @@ def packed(a: int, b: int, value: bytes) -> bytes:
         old = _decode(value)
         normal, high = map(_packed, old.lanes)
     except (ValueError, struct.error) as error:
-        raise sentence(BadRow(RowKey(Kept.STREAM, a, b))) from error
+        raise as_engine_error(BadRow(RowKey(Kept.STREAM, a, b))) from error
     return encode_row(Stream(old.at, (normal, high)))
 
 

@@ -1,6 +1,6 @@
 """The data folder, held by one process at a time.
 
-Knows:   the lock file; the kernel lets go of it when the process ends, however it ends.
+Knows:   the lock file; the kernel releases the lock when the process ends, however it ends.
 Touches: the folder itself and the lock file, nothing else in it.
 """
 
@@ -16,7 +16,7 @@ LOCK_NAME = "lock"
 
 
 class DataFolder:
-    """Create it if need be, readable by nobody else, and hold it until `close`."""
+    """Creates the folder if it is missing, readable by its owner only, and holds it until `close`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""Reading one segment from front to back, and saying how it ends.
+"""Reads one segment from front to back, and says how it ends.
 
 Knows:   the bytes of one file.
 Touches: nothing; it only reads.
@@ -36,7 +36,7 @@ class End(Enum):
     TORN = "torn"
     """A batch was begun here and never finished."""
     DAMAGED = "damaged"
-    """What stands here was never written like that."""
+    """These bytes are not as they were written."""
 
 
 class Batch(NamedTuple):
@@ -45,7 +45,7 @@ class Batch(NamedTuple):
     stored: Stored
 
 
-class Walk:
+class SegmentReader:
     """The batches of one segment in order. When `next` is None, `end` says why."""
 
     def __init__(self, file: File, head: SegmentHead, expected: int | None = None) -> None:
@@ -88,7 +88,7 @@ class Walk:
         return Batch(at, whole, Stored(head.first, head.at, records))
 
     def rest_is_zero(self) -> bool:
-        """After the end: was nothing ever written from here on?
+        """To be asked at the end: was nothing ever written from here on?
 
         Raises Damaged if a later batch shows that this is not the end but a hole: a batch is
         begun only when the one before it is durable.
@@ -108,7 +108,7 @@ class Walk:
         return zero and self.end is End.CLEAN
 
     def damaged(self, upto: int | None = None) -> Damaged:
-        """The sentence for the operator, when offsets up to `upto` should stand here."""
+        """The sentence for the operator, if offsets up to `upto` should be here."""
         if self.expected is None and upto is None:
             lost = "all its offsets are unreadable"
         else:
@@ -134,7 +134,7 @@ def read_head(file: File, number: int, identity: bytes) -> SegmentHead | None:
 
 
 class _Window:
-    """One stretch of a file in memory, moved forward when something beyond it is asked for."""
+    """A part of a file in memory; it moves forward when a read goes beyond it."""
 
     def __init__(self, file: File, name: str) -> None:
         self._file, self._name = file, name

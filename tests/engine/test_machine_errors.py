@@ -86,7 +86,7 @@ def test_a_damaged_row_that_comes_late_stops_the_loop_too() -> None:
 
 
 FAULTS = {
-    "memory": (MemoryError(), "there is not enough memory to go on"),
+    "memory": (MemoryError(), "there is not enough memory to continue"),
     "disk": (OSError(5, "Input/output error"), "the machine failed: [Errno 5] Input/output error"),
     "engine": (EngineError("the rows are gone"), "the rows are gone"),
 }

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from nightmail.core.state import State
-from nightmail.engine.ahead import ENTRIES_SHARE, LINES, PIECE_LINES, REST_MS, Ahead
+from nightmail.engine.early_encoding import ENTRIES_SHARE, LINES, PIECE_LINES, REST_MS, EarlyEncoding
 from nightmail.engine.loop import LoopLimits
 from nightmail.engine.ports import Saving
 from nightmail.engine.saver import Saver, SaverLimits, take_checkpoint
@@ -32,19 +32,19 @@ def a_rig() -> Rig:
     return rig
 
 
-def rested(ahead: Ahead, state: State) -> None:
+def rested(encoding: EarlyEncoding, state: State) -> None:
     """Let two looks pass, far enough from each other that what changed before them has come to rest."""
-    ahead.look(state, 0)
-    ahead.look(state, REST_MS)
+    encoding.look(state, 0)
+    encoding.look(state, REST_MS)
 
 
-def early(ahead: Ahead) -> list[Saving]:
+def early(encoding: EarlyEncoding) -> list[Saving]:
     """The rows that are encoded already."""
-    return [row for table in ahead._tables for row in table._ready if row]  # pyright: ignore[reportPrivateUsage]
+    return [row for table in encoding._tables for row in table._ready if row]  # pyright: ignore[reportPrivateUsage]
 
 
-def early_entries(ahead: Ahead) -> dict[tuple[int, int], bytes]:
-    return ahead._entries._ready.copy()  # pyright: ignore[reportPrivateUsage]
+def early_entries(encoding: EarlyEncoding) -> dict[tuple[int, int], bytes]:
+    return encoding._entries._ready.copy()  # pyright: ignore[reportPrivateUsage]
 
 
 def keys(rows: Sequence[Saving]) -> list[tuple[int, int]]:
@@ -52,49 +52,49 @@ def keys(rows: Sequence[Saving]) -> list[tuple[int, int]]:
 
 
 def test_a_row_at_rest_is_encoded_once_and_taken_as_it_is() -> None:
-    rig, ahead = a_rig(), Ahead()
-    rested(ahead, rig.loop.state)
-    ready = {id(row) for row in early(ahead)}
+    rig, encoding = a_rig(), EarlyEncoding()
+    rested(encoding, rig.loop.state)
+    ready = {id(row) for row in early(encoding)}
     assert ready
-    taken = take_checkpoint(rig.loop.state, START, ahead)
+    taken = take_checkpoint(rig.loop.state, START, encoding)
     assert ready <= {id(row) for row in taken.rows}
 
 
 def test_looking_ahead_changes_nothing_of_what_a_checkpoint_holds() -> None:
-    patient, hasty, ahead = a_rig(), a_rig(), Ahead()
-    rested(ahead, patient.loop.state)
+    patient, hasty, encoding = a_rig(), a_rig(), EarlyEncoding()
+    rested(encoding, patient.loop.state)
     for rig in (patient, hasty):
         rig.say(PHONE, a_message(2))
         rig.say(TABLET, Acked(NORMAL, 1))
-    ahead.look(patient.loop.state, 2 * REST_MS)
-    assert take_checkpoint(patient.loop.state, START, ahead) == take_checkpoint(hasty.loop.state, START)
+    encoding.look(patient.loop.state, 2 * REST_MS)
+    assert take_checkpoint(patient.loop.state, START, encoding) == take_checkpoint(hasty.loop.state, START)
 
 
 def test_an_entry_at_rest_is_encoded_once_and_taken_as_it_is() -> None:
-    rig, ahead = a_rig(), Ahead(len("hello") * ENTRIES_SHARE)
+    rig, encoding = a_rig(), EarlyEncoding(len("hello") * ENTRIES_SHARE)
     state = rig.loop.state
-    ahead.look(state, 0)
-    assert early_entries(ahead) == {}, "it has just come"
+    encoding.look(state, 0)
+    assert early_entries(encoding) == {}, "it has just come"
     rig.say(PHONE, a_message(2))
-    ahead.look(state, 0)
-    assert list(early_entries(ahead)) == [(QUEUE, 1)]
-    ready = early_entries(ahead)[QUEUE, 1]
-    taken = take_checkpoint(state, START, ahead)
+    encoding.look(state, 0)
+    assert list(early_entries(encoding)) == [(QUEUE, 1)]
+    ready = early_entries(encoding)[QUEUE, 1]
+    taken = take_checkpoint(state, START, encoding)
     assert [(queue, seq) for queue, seq, _ in taken.entries] == [(QUEUE, 1), (QUEUE, 2)]
     assert taken.entries[0][2] is ready
 
 
 def test_an_entry_that_is_acknowledged_meanwhile_is_never_encoded_or_not_taken() -> None:
-    rig, ahead = a_rig(), Ahead(ENTRIES_SHARE)
+    rig, encoding = a_rig(), EarlyEncoding(ENTRIES_SHARE)
     state = rig.loop.state
-    ahead.look(state, 0)
+    encoding.look(state, 0)
     rig.say(PHONE, a_message(2))
-    ahead.look(state, 0)
+    encoding.look(state, 0)
     rig.say(TABLET, Acked(NORMAL, 2))
     rig.say(PHONE, a_message(3))
-    ahead.look(state, 0)
-    assert list(early_entries(ahead)) == [(QUEUE, 1)]
-    assert [(queue, seq) for queue, seq, _ in take_checkpoint(state, START, ahead).entries] == [(QUEUE, 3)]
+    encoding.look(state, 0)
+    assert list(early_entries(encoding)) == [(QUEUE, 1)]
+    assert [(queue, seq) for queue, seq, _ in take_checkpoint(state, START, encoding).entries] == [(QUEUE, 3)]
 
 
 def test_the_loop_looks_ahead_while_a_checkpoint_is_being_saved() -> None:
@@ -108,32 +108,32 @@ def test_the_loop_looks_ahead_while_a_checkpoint_is_being_saved() -> None:
 
 
 def test_a_row_that_was_just_changed_is_left_for_later() -> None:
-    rig, ahead = a_rig(), Ahead()
-    ahead.look(rig.loop.state, 0)
+    rig, encoding = a_rig(), EarlyEncoding()
+    encoding.look(rig.loop.state, 0)
     rig.say(PHONE, a_message(2))
-    ahead.look(rig.loop.state, REST_MS)
-    assert (PHONE, BOB) not in keys(early(ahead))
-    ahead.look(rig.loop.state, 2 * REST_MS)
-    assert (PHONE, BOB) in keys(early(ahead))
+    encoding.look(rig.loop.state, REST_MS)
+    assert (PHONE, BOB) not in keys(early(encoding))
+    encoding.look(rig.loop.state, 2 * REST_MS)
+    assert (PHONE, BOB) in keys(early(encoding))
 
 
 def test_the_next_checkpoint_begins_with_nothing() -> None:
-    rig, ahead = a_rig(), Ahead()
-    rested(ahead, rig.loop.state)
-    take_checkpoint(rig.loop.state, START, ahead)
-    again = take_checkpoint(rig.loop.state, START, ahead)
+    rig, encoding = a_rig(), EarlyEncoding()
+    rested(encoding, rig.loop.state)
+    take_checkpoint(rig.loop.state, START, encoding)
+    again = take_checkpoint(rig.loop.state, START, encoding)
     assert (len(again.rows), again.notes) == (1, [])  # the shard is in every one
 
 
 @pytest.mark.parametrize("counts", [(0,), (1, 256), (PIECE_LINES, 3, PIECE_LINES + 1), (5 * PIECE_LINES,)])
 def test_lines_are_taken_in_pieces_that_are_never_large(counts: tuple[int, ...]) -> None:
-    state, ahead, said = State(), Ahead(), list[Note]()
+    state, encoding, said = State(), EarlyEncoding(), list[Note]()
     for count in counts:
         state.notes += [Taken(seq, 7, NORMAL, seq, seq, ()) for seq in range(count)]
         said += state.notes
-        ahead._take_lines(state)  # pyright: ignore[reportPrivateUsage]
-    assert (ahead.lines, state.notes, decoded(ahead.pieces)) == (len(said), [], said)
-    assert all(len(decoded([piece])) <= PIECE_LINES for piece in ahead.pieces)
+        encoding._take_lines(state)  # pyright: ignore[reportPrivateUsage]
+    assert (encoding.lines, state.notes, decoded(encoding.pieces)) == (len(said), [], said)
+    assert all(len(decoded([piece])) <= PIECE_LINES for piece in encoding.pieces)
 
 
 def test_lines_that_the_saver_has_taken_are_unsaved_and_can_be_asked_for() -> None:

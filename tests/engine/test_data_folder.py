@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nightmail.engine.folder import LOCK_NAME, DataFolder
+from nightmail.engine.data_folder import LOCK_NAME, DataFolder
 from nightmail.engine.ports import InUse, Unwritable
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from nightmail.engine.sqlite.scrub import rubbish
+from nightmail.engine.sqlite.erasure import stale_bytes
 
 LEAF = 0x0A
 
@@ -14,22 +14,22 @@ def a_page(kind: int, pointers: list[int], start: int, rest: bytes = b"") -> byt
 
 
 def test_what_lies_between_pointers_and_cells_is_rubbish() -> None:
-    assert rubbish(a_page(LEAF, [4_000, 3_900], 3_900, b"left behind")) == (12, 3_900)
-    assert rubbish(a_page(0x02, [4_000], 4_000, b"left behind")) == (14, 4_000)
+    assert stale_bytes(a_page(LEAF, [4_000, 3_900], 3_900, b"left behind")) == (12, 3_900)
+    assert stale_bytes(a_page(0x02, [4_000], 4_000, b"left behind")) == (14, 4_000)
 
 
 def test_a_clean_page_has_none() -> None:
-    assert rubbish(a_page(LEAF, [4_000], 3_900)) is None
-    assert rubbish(a_page(LEAF, [], 0)) is None
+    assert stale_bytes(a_page(LEAF, [4_000], 3_900)) is None
+    assert stale_bytes(a_page(LEAF, [], 0)) is None
 
 
 def test_the_first_page_has_its_header_behind_the_files() -> None:
     page = b"SQLite format 3\0".ljust(100, b"\1") + a_page(LEAF, [], 4_096, b"left behind")[:3_996]
-    assert rubbish(page, 100) == (108, 4_096)
+    assert stale_bytes(page, 100) == (108, 4_096)
 
 
 def test_what_is_no_page_of_a_tree_or_makes_no_sense_is_left_alone() -> None:
-    assert rubbish(a_page(0, [4_000], 4_000, b"overflow")) is None
-    assert rubbish(a_page(LEAF, [4_000, 100], 4_000, b"a cell within")) is None
-    assert rubbish(a_page(LEAF, [4_000], 5_000, b"beyond the end")) is None
-    assert rubbish(a_page(LEAF, [4_000], 9, b"within the pointers")) is None
+    assert stale_bytes(a_page(0, [4_000], 4_000, b"overflow")) is None
+    assert stale_bytes(a_page(LEAF, [4_000, 100], 4_000, b"a cell within")) is None
+    assert stale_bytes(a_page(LEAF, [4_000], 5_000, b"beyond the end")) is None
+    assert stale_bytes(a_page(LEAF, [4_000], 9, b"within the pointers")) is None

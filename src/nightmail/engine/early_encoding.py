@@ -1,12 +1,12 @@
-"""What the next checkpoint will hold, encoded before it is taken: so that taking it keeps the loop for less.
+"""Encodes rows, entries and notes before their checkpoint is taken, so that taking it blocks the loop for less time.
 
-Knows:   which rows have come to rest since they changed, the entries filed and the delivery log's lines so far.
+Knows:   which rows have not changed for a while, the entries filed and the delivery log's lines so far.
 Touches: the state, to read rows and entries and to take its lines.
 Never:   decides what a checkpoint holds. A row that has changed since is encoded again (law L4: a
          row's version determines its bytes); an entry never changes, but one that has ended is left out.
 
-All are cheaper soon than late: a row that has just changed is still in the processor's caches,
-and a line is 90 bytes encoded instead of 600 as objects, which Python's collector need not visit.
+Early is also cheaper: a row that has just changed is still in the processor's caches, and a line is
+90 bytes encoded instead of 600 as objects that the garbage collector has to visit.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from nightmail.model.rows import Kept
 from .ports import Saving, saving
 
 REST_MS = 100
-"""A row that has not changed for this long is encoded: most talks have paused by then."""
+"""A row that has not changed for this long is encoded: most conversations have paused by then."""
 LINES = 256
 """Fewer lines than this wait for more."""
 PIECE_LINES = 1_000
-"""More lines than this are encoded apart from each other: en- or decoding a piece keeps every other thread waiting."""
+"""The most lines in one piece: encoding or decoding a piece blocks every other thread."""
 ENTRIES_SHARE = 32
-"""Entries that still wait after another 32nd of what starts a checkpoint are encoded: most are acknowledged before."""
+"""An entry is encoded after 1/32 of `checkpoint_bytes` more was filed: most are acknowledged before."""
 
 VERSION = 3
 """Where a row's version is in `Saving`."""
@@ -45,7 +45,7 @@ class _Mark(NamedTuple):
     """How many rows of each table had changed."""
 
 
-class _Early:
+class _EarlyRows:
     """The rows of one table that were encoded early, as of the version that each carries."""
 
     __slots__ = ("_kind", "_ready", "_restless", "_table")
@@ -53,12 +53,12 @@ class _Early:
     def __init__(self, kind: Kept, table: Table[Any, Any]) -> None:
         self._kind, self._table = kind, table
         self._ready: list[Saving | None] = []
-        """In the order in which the rows changed first. None: not encoded yet."""
+        """In the order of each row's first change. None: not encoded yet."""
         self._restless: list[tuple[int, Any]] = []
-        """Where those are, and their numbers: they are looked at again."""
+        """The places of those in `_ready`, and their numbers: they are tried again."""
 
     def encode(self, count: int, upto: int) -> None:
-        """Of the first `count` rows, those that have not changed since offset `upto`."""
+        """Encode those of the first `count` rows that have not changed since offset `upto`."""
         rows, changed, ready = self._table.rows, self._table.changed, self._ready
         new = islice(changed, len(ready), count)
         looked, self._restless = [*self._restless, *enumerate(new, len(ready))], []
@@ -88,14 +88,14 @@ class _EarlyEntries:
         self._step_bytes = step_bytes
         self._ready: dict[tuple[int, int], bytes] = {}
         self._seen: list[tuple[int, int, int]] = []
-        """(queue, low, high): these were new the last time."""
+        """(queue, low, high): entries that were new at the last call of `encode`."""
         self._upto: dict[int, int] = {}
-        """Queue → those up to here are encoded or seen."""
+        """Queue → entries up to here are encoded or seen."""
         self._bytes = 0
-        """As much had been filed by then."""
+        """How much had been filed at that call."""
 
     def encode(self, state: State) -> None:
-        """Those that were seen the last time and still wait, once enough has come since."""
+        """Encode entries that were seen at the last call and still wait, once enough was filed since."""
         filed = state.filed_bytes
         self._bytes = min(self._bytes, filed)
         if filed - self._bytes < self._step_bytes:
@@ -124,10 +124,12 @@ class _EarlyEntries:
         ]
 
 
-class Ahead:
+class EarlyEncoding:
+    """One checkpoint's worth: `look` now and then, then the three `take_…`, then `clear`."""
+
     def __init__(self, checkpoint_bytes: int = 0) -> None:
         self._step_bytes = checkpoint_bytes // ENTRIES_SHARE
-        self._tables: list[_Early] = []
+        self._tables: list[_EarlyRows] = []
         self._entries = _EarlyEntries(self._step_bytes)
         self.lines = 0
         """How many lines were taken from the state."""
@@ -165,7 +167,7 @@ class Ahead:
         return self.pieces
 
     def clear(self) -> None:
-        """A checkpoint was taken, or the state is another."""
+        """Begin again: a checkpoint was taken, or the state was replaced."""
         self._tables, self._entries, self.pieces = [], _EarlyEntries(self._step_bytes), []
         self.lines, self._mark = 0, None
 
@@ -174,10 +176,10 @@ class Ahead:
         self.pieces += encode_pieces(state.notes)
         state.notes.clear()
 
-    def _of(self, state: State) -> list[_Early]:
+    def _of(self, state: State) -> list[_EarlyRows]:
         if not self._tables:
             kinds = (Kept.STREAM, *state.by_number)
-            self._tables = [_Early(kind, table) for kind, table in zip(kinds, state.tables(), strict=True)]
+            self._tables = [_EarlyRows(kind, table) for kind, table in zip(kinds, state.tables(), strict=True)]
         return self._tables
 
 
@@ -187,6 +189,6 @@ def _save(kind: Kept, number: Any, version: int, row: object) -> Saving:
 
 
 def encode_pieces(notes: Sequence[Note]) -> Iterator[bytes]:
-    """The delivery log's lines as it keeps them."""
+    """Lines of the delivery log in the form in which it stores them."""
     for first in range(0, len(notes), PIECE_LINES):
         yield _encode(notes[first : first + PIECE_LINES])

@@ -1,0 +1,145 @@
+"""The two sides of a session, named: the socket it writes to, and the gateway it belongs to.
+
+    socket  ◄── Link ──  session  ── Host ──►  gateway
+                            ▲                     │
+                            └──── Connection ─────┘
+
+Knows:   only signatures. `Shared` holds what every session of one gateway uses and none of them replaces.
+Never:   decides anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from nightmail.engine.ports import Desk, Seat
+from nightmail.model.forms import Form
+from nightmail.model.records import Pace, Record
+from nightmail.wire.closing import CloseCode
+
+from .counters import Counters
+from .limits import GatewayLimits
+from .wheel import Wheel
+
+
+class Link(Protocol):
+    """The socket, as far as a session knows it."""
+
+    def send(self, frame: bytes) -> None: ...
+
+    def close(self, code: int, sentence: str) -> None:
+        """Send the reason and stop writing. The session calls `cut` later if the peer does not hang up."""
+        ...
+
+    def cut(self) -> None:
+        """Drop the connection without waiting for unsent bytes."""
+        ...
+
+    def unsent(self) -> int:
+        """Bytes that wait in this process."""
+        ...
+
+    def stalled(self) -> bool:
+        """Whether the peer has not yet confirmed all bytes. Costs more than `unsent`."""
+        ...
+
+
+class Shared:
+    """What all sessions of one gateway use. `clock` is the wall clock, `pace` never jumps; both in ms."""
+
+    __slots__ = ("clock", "counters", "desk", "form", "items_max", "limits", "node", "pace", "wheel")
+
+    def __init__(
+        self,
+        desk: Desk,
+        form: Form,
+        limits: GatewayLimits,
+        clock: Callable[[], int],
+        pace: Callable[[], int],
+        node: str,
+    ) -> None:
+        self.desk, self.form, self.limits, self.clock, self.pace, self.node = desk, form, limits, clock, pace, node
+        self.counters = Counters()
+        self.wheel = Wheel(pace())
+        self.items_max = limits.items_burst + limits.sends_burst
+        """Items in one frame. A larger frame exceeds one of the two limits in any case."""
+
+
+class Connection(Protocol):
+    """What the gateway may ask of a session."""
+
+    queued: bool
+    """The session is on the list for the end of this turn. Only `Turns` writes it."""
+
+    @property
+    def device(self) -> int:
+        """0 until the device has been recognized."""
+        ...
+
+    @property
+    def seat(self) -> Seat | None:
+        """The device's place in the registry; None until the device has been recognized."""
+        ...
+
+    @property
+    def heard(self) -> int:
+        """When the last frame arrived."""
+        ...
+
+    @property
+    def draining(self) -> bool:
+        """Whether the device still catches up with what waited when it connected."""
+        ...
+
+    def flush(self, now: int, *, pressed: bool) -> bool:
+        """Send everything pending as one frame. Returns whether another frame could follow at once."""
+        ...
+
+    def grew(self, lane: int) -> None:
+        """There is something new in a lane, or among the receipts (`pump.RECEIPTS`)."""
+        ...
+
+    def low(self) -> None:
+        """The device should publish more keys."""
+        ...
+
+    def close(self, code: CloseCode) -> None:
+        """Say why, and close. The session then calls `Host.remove`."""
+        ...
+
+
+class Host(Protocol):
+    """What a session may ask of the gateway."""
+
+    def greet(self, check: Callable[[], None]) -> None:
+        """Run `check` when it is this newcomer's turn."""
+        ...
+
+    def seat(self, session: Connection, line: int) -> Seat:
+        """The device is recognized and answers to it go to `line`. Closes an older session of the same device."""
+        ...
+
+    def suspect(self, session: Connection) -> None:
+        """The device does not acknowledge: give up its seat, so that others take it for offline."""
+        ...
+
+    def renew_seat(self, session: Connection, now: int) -> None:
+        """The device is still connected, or acknowledges again."""
+        ...
+
+    def remove(self, session: Connection) -> None:
+        """The session has ended. May be called again."""
+        ...
+
+    def submit(self, records: Sequence[Record]) -> None:
+        """Hand records to the desk. Their form was checked."""
+        ...
+
+    def share_wait_ms(self, account: int, pace: Pace, now: int) -> int:
+        """Take one from the account's share of this pace. Returns 0, or how long to wait for the next one."""
+        ...
+
+    def ready(self, session: Connection) -> None:
+        """The session has something to send or to pull: call its `flush` at the end of this turn."""
+        ...

@@ -1,0 +1,93 @@
+"""Whose turn it is: in one turn of the event loop each session sends at most one frame.
+
+Knows:   the sessions with pending output, those that catch up (drains), and the newcomers to be checked.
+Touches: a session, by `flush`.
+Never:   knows what a session sends.
+
+Live traffic goes first. Of the drains, the devices that were connected most recently go first, a few per
+turn; under pressure each of them waits for the next tick before it continues.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+
+from .ports import Connection
+
+SEEN_DEVICES = 100_000
+"""Devices whose last visit is remembered, so that those that were just here can go first."""
+
+
+class Turns:
+    def __init__(self, drains_at_once: int, soon: Callable[[], None]) -> None:
+        self.drains_at_once = drains_at_once
+        """Drains per turn, and newcomers per turn."""
+        self._soon = soon
+        self._ready: list[Connection] = []
+        self._drains: list[tuple[int, int, Connection]] = []
+        """Drains that may send their next batch: a heap, the most recently seen device first."""
+        self._drain_count = 0
+        self.paced: list[Connection] = []
+        """Drains that wait for the next tick, because the server is under pressure."""
+        self._newcomers: deque[Callable[[], None]] = deque()
+        self._last_seen: dict[int, int] = {}
+
+    def greet(self, check: Callable[[], None]) -> None:
+        """Check a newcomer when it is its turn."""
+        self._newcomers.append(check)
+        self._soon()
+
+    def saw(self, device: int, at: int) -> None:
+        """The device has disconnected; it was last heard at `at`."""
+        self._last_seen.pop(device, None)
+        self._last_seen[device] = at
+        if len(self._last_seen) > SEEN_DEVICES:
+            del self._last_seen[next(iter(self._last_seen))]
+
+    def ready(self, session: Connection) -> None:
+        """The session has something to send or to pull: at the end of this turn."""
+        if not session.queued:
+            session.queued = True
+            if not self._ready:
+                self._soon()
+            self._ready.append(session)
+
+    def flush(self, now: int, *, pressed: bool) -> None:
+        """End the turn: one frame for each session that is ready, but only for a few of the drains."""
+        ready, self._ready = self._ready, []
+        for session in ready:
+            if session.draining:
+                self._queue_drain(session)
+            else:
+                session.queued = False
+                if session.flush(now, pressed=pressed):
+                    self.ready(session)
+        if self._drains:
+            self._flush_drains(now, pressed)
+        if self._newcomers:
+            for _ in range(min(self.drains_at_once, len(self._newcomers))):
+                self._newcomers.popleft()()
+        if self._ready or self._drains or self._newcomers:
+            self._soon()
+
+    def tick(self) -> None:
+        """Let the paced drains continue."""
+        paced, self.paced = self.paced, []
+        for session in paced:
+            self.ready(session)
+
+    def _queue_drain(self, session: Connection) -> None:
+        self._drain_count += 1
+        heapq.heappush(self._drains, (-self._last_seen.get(session.device, 0), self._drain_count, session))
+
+    def _flush_drains(self, now: int, pressed: bool) -> None:
+        for _ in range(min(self.drains_at_once, len(self._drains))):
+            _, _, session = heapq.heappop(self._drains)
+            session.queued = False
+            if session.flush(now, pressed=pressed):
+                if pressed and session.draining:
+                    self.paced.append(session)
+                else:
+                    self.ready(session)

@@ -1,0 +1,136 @@
+"""Every figure of the gateway moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from nightmail.gateway.counters import Counters
+from nightmail.gateway.limits import GatewayLimits
+from nightmail.model.ids import account_of
+from nightmail.model.records import Claimed, Linked
+from nightmail.model.words import Platform
+from nightmail.wire.frames import encode
+from nightmail.wire.items import Ask, Ping
+from tests.gateway.rig import PHONE, TABLET, Town, a_message, a_town
+
+FEW = GatewayLimits(claims_per_minute=1, links_per_minute=1, sends_burst=1, strangers=1, connects_burst=1)
+PING = encode([Ping(1)])
+
+
+def connect(town: Town) -> None:
+    town.connect()
+
+
+def connect_twice(town: Town) -> None:
+    town.connect()
+    town.connect()
+
+
+def disconnect(town: Town) -> None:
+    town.connect().session.lost()
+
+
+def claim_twice(town: Town) -> None:
+    ada = town.connect(PHONE)
+    ada.ask(Claimed(TABLET, 1), Claimed(TABLET, 2))
+    ada.take()
+
+
+def link_twice(town: Town) -> None:
+    ada = town.connect(PHONE)
+    ada.ask(*(Linked(account_of(PHONE), 7, bytes([n]) * 32, "tablet", Platform.CLI) for n in (1, 2)))
+    ada.take()
+
+
+def send_garbage(town: Town) -> None:
+    town.connect().say_raw(b"\xff")
+
+
+def send_two(town: Town) -> None:
+    ada = town.connect(PHONE)
+    ada.say(Ask(1, a_message(1)), Ask(2, a_message(2)))
+    ada.take()
+
+
+def knock_twice(town: Town) -> None:
+    town.gateway.admit()
+    town.gateway.admit()
+
+
+def stand_there_twice(town: Town) -> None:
+    town.stranger()
+    town.stranger()
+
+
+def acknowledge_nothing(town: Town) -> None:
+    ben = town.connect()
+    town.write(1)
+    ben.take()
+    town.wait(3_000)
+
+
+def guess(town: Town) -> None:
+    town.stranger().hello(token=b"a guess")
+    town.turn()
+
+
+STORIES: dict[str, Callable[[Town], None]] = {
+    "bytes_in": connect,
+    "bytes_out": connect,
+    "claims_limited": claim_twice,
+    "closed": disconnect,
+    "connected": connect,
+    "displaced": connect_twice,
+    "drained": connect,
+    "frames_in": connect,
+    "frames_out": connect,
+    "links_limited": link_twice,
+    "malformed": send_garbage,
+    "not_admitted": knock_twice,
+    "rate_limited": send_two,
+    "repeated": acknowledge_nothing,
+    "strangers_dropped": stand_there_twice,
+    "submitted": send_two,
+    "suspected": acknowledge_nothing,
+    "unauthorized": guess,
+}
+
+
+@pytest.mark.parametrize("name", Counters.__slots__)
+def test_each_counter_moves(name: str) -> None:
+    town = a_town(FEW)
+    assert getattr(town.gateway.counters, name) == 0
+    STORIES[name](town)
+    assert getattr(town.gateway.counters, name) > 0
+
+
+def test_what_is_measured_now_moves_up_and_down() -> None:
+    town = a_town()
+    figures: list[tuple[int, int, bool]] = []
+
+    def look() -> None:
+        figures.append((town.gateway.connections, town.gateway.devices, town.gateway.pressed))
+
+    look()
+    ben = town.connect()
+    town.stranger()
+    town.gateway.press(lag_ms=51, commit_ms=0)
+    look()
+    ben.session.lost()
+    town.gateway.press(lag_ms=0, commit_ms=101)
+    look()
+    town.gateway.press(lag_ms=50, commit_ms=100)
+    look()
+    assert figures == [(0, 0, False), (2, 1, True), (1, 0, True), (1, 0, False)]
+
+
+def test_frames_and_their_bytes_are_counted_before_and_after_the_hello() -> None:
+    town = a_town()
+    ben = town.connect()
+    counters = town.gateway.counters
+    frames, size = counters.frames_in, counters.bytes_in
+    ben.say_raw(PING)
+    ben.say_raw(PING)
+    assert (frames, counters.frames_in - frames, counters.bytes_in - size) == (1, 2, 2 * len(PING))
