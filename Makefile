@@ -37,7 +37,7 @@ chat-picture: $(READY) ## draw the chat for the README, from a real conversation
 	@$(PY) -m nightmail.cli.chat.picture docs/chat.svg
 
 live: $(READY) ## watch the simulated world at work, live
-	@$(PY) -m sim.live
+	@$(PY) -m sim.runs.live
 
 docs: $(READY) ## write the tables of docs/ that follow from the code
 	@$(PY) -m docs.tables
@@ -46,17 +46,17 @@ test: $(READY) ## tests, then a short campaign of each kind
 	@echo "== tests"
 	@$(PY) -m pytest -n auto --maxprocesses 4
 	@echo "== 25 simulated worlds, one node"
-	@$(PY) -m sim.campaign --seeds 25 --mode node
+	@$(PY) -m sim.runs.campaign --seeds 25 --mode node
 	@echo "== 25 simulated worlds, cluster"
-	@$(PY) -m sim.campaign --seeds 25 --mode cluster
+	@$(PY) -m sim.runs.campaign --seeds 25 --mode cluster
 	@echo "== 500 power cuts"
-	@$(PY) -m sim.powercuts --cuts 500
+	@$(PY) -m sim.runs.powercuts --cuts 500
 	@echo "== 20,000 claims of keys"
-	@$(PY) -m sim.claims --claims 20000
+	@$(PY) -m sim.runs.claims --claims 20000
 	@echo "== 5 seconds of chaos on a real server"
 	@$(BIN)/nightmail verify --seconds 5 --seed 1
 	@echo "== 2 kills of the real process"
-	@$(PY) -m sim.kills --kills 2
+	@$(PY) -m sim.runs.kills --kills 2
 	@echo "== all passed"
 
 check: $(READY) ## format, lint, types, import rules
@@ -74,23 +74,23 @@ format: $(READY) ## put the code in form and mend what can be mended
 	@$(BIN)/ruff check --fix
 
 sim: $(READY) ## SEEDS simulated worlds in each mode
-	@$(PY) -m sim.campaign --seeds $(SEEDS) --mode node
-	@$(PY) -m sim.campaign --seeds $(SEEDS) --mode cluster
+	@$(PY) -m sim.runs.campaign --seeds $(SEEDS) --mode node
+	@$(PY) -m sim.runs.campaign --seeds $(SEEDS) --mode cluster
 
 powercuts: $(READY) ## N power cuts over the real log and the real rows
-	@$(PY) -m sim.powercuts --cuts $(or $(N),20000)
+	@$(PY) -m sim.runs.powercuts --cuts $(or $(N),20000)
 
 kills: $(READY) ## N kills of the real server process: at any instant, at an ack, inside a checkpoint
-	@$(PY) -m sim.kills --kills $(or $(N),50)
+	@$(PY) -m sim.runs.kills --kills $(or $(N),50)
 
 claims: $(READY) ## N claims of keys by 64 at once, with crashes: none is given twice
-	@$(PY) -m sim.claims --claims $(or $(N),1000000)
+	@$(PY) -m sim.runs.claims --claims $(or $(N),1000000)
 
 verify: $(READY) ## chaos on a real server for MINUTES (or one), judged by what clients saw
 	@$(BIN)/nightmail verify --minutes $(MINUTES) $(ARGS)
 
 teeth: $(READY) ## plant bugs, and see that each is caught
-	@$(PY) -m sim.teeth
+	@$(PY) -m sim.runs.teeth
 
 bench: $(READY) ## cost of a message in a whole server; some of it: SCENARIOS=busy,idle, all sizes: BENCH=--full
 	@$(PY) -m bench.node $(if $(SCENARIOS),--scenarios $(SCENARIOS)) $(BENCH)
@@ -108,7 +108,7 @@ bench-store: $(READY) ## cost of the sealed store on a client: messages, history
 	@$(PY) -m bench.store
 
 soak: $(READY) ## simulated worlds for MINUTES, or until interrupted
-	@$(PY) -m sim.soak --minutes $(MINUTES)
+	@$(PY) -m sim.runs.soak --minutes $(MINUTES)
 
 fuzz: $(READY) ## for SECONDS, everything that reads what a peer wrote, guided by coverage
 	@$(PY) -c 'import atheris' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check 'atheris==3.0.0'

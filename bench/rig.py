@@ -24,7 +24,7 @@ from nightmail.engine.worker import Worker
 from nightmail.model.effects import Effect
 from nightmail.model.records import Record
 from nightmail.model.rows import Need
-from sim.rows_wrapper import RowsWrapper
+from sim.faults.rows_wrapper import RowsWrapper
 
 from .meter import Account, Meter, Sample, read_threads, read_written
 

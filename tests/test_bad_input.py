@@ -27,8 +27,8 @@ from nightmail.model.answers import Accepted, Done
 from nightmail.model.records import Acked
 from nightmail.model.refusals import DiskFull
 from nightmail.model.words import Lane
-from sim.disk import Disk
-from sim.vfs import DiskVfs
+from sim.faults.disk import Disk
+from sim.faults.disk_vfs import DiskVfs
 from tests.embedded import Server, live
 from tests.engine.rig import PHONE, TABLET, a_message
 

@@ -1,4 +1,4 @@
-"""Bugs that somebody could have made, each to be caught by the suites: see `sim.teeth`."""
+"""Bugs that somebody could have made, each to be caught by the suites: see `sim.runs.teeth`."""
 
 from __future__ import annotations
 

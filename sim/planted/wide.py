@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from nightmail.engine.cluster.wide import WideRows
 from nightmail.engine.ports import Checkpoint
-from sim.owners import PLANTED
+from sim.runs.owners import PLANTED
 
 from .tools import Bug, Plant, all_of, method
 

@@ -35,7 +35,7 @@ from nightmail.wire.items import (
     SaidByDevices,
     Welcome,
 )
-from sim.opaque import Opaque
+from sim.world.opaque import Opaque
 from tests.e2ee.people import Seeded
 
 START = 1_700_000_000_000

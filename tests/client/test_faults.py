@@ -13,7 +13,7 @@ from nightmail.e2ee.note import Note
 from nightmail.model.ids import account_id, account_of
 from nightmail.model.rows import Entry
 from nightmail.model.words import Kind, Lane
-from sim.opaque import Opaque
+from sim.world.opaque import Opaque
 from tests.client.town import Device, Town
 
 DEVICES = st.integers(0, 3)

@@ -52,7 +52,7 @@ from nightmail.wire.items import (
     Receipts,
     Welcome,
 )
-from sim.opaque import Opaque
+from sim.world.opaque import Opaque
 from tests.e2ee.people import Seeded
 
 E = TypeVar("E")

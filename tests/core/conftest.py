@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sim.strict import strictly
+from sim.judges.strict import strictly
 from tests.core.world import WORLDS, World
 
 

@@ -63,7 +63,7 @@ from nightmail.model.rows import (
     queue_id,
 )
 from nightmail.model.words import Kind, Lane, Platform
-from sim.strict import StrictState
+from sim.judges.strict import StrictState
 
 START = 1_700_000_000_000
 """When every world begins: a whole second."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sim.strict import strictly
+from sim.judges.strict import strictly
 
 
 @pytest.fixture(autouse=True)

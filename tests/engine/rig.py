@@ -22,7 +22,7 @@ from nightmail.model.ids import SERVER, account_id, device_id
 from nightmail.model.records import AnyBody, Envelope, Record, Registered, Sent
 from nightmail.model.rows import DeadLetter, Gap, Kept, RowKey
 from nightmail.model.words import Kind, Lane, Platform
-from sim.strict import StrictState
+from sim.judges.strict import StrictState
 
 SELDOM = LoopLimits(saver=SaverLimits(checkpoint_ms=10**9))
 """No checkpoint is taken unless a test asks for one."""

@@ -19,7 +19,7 @@ from nightmail.model.records import Acked, Receipted, Record, Ticked, encode_rec
 from nightmail.model.rows import Kept, Need, RowKey, Shard
 from nightmail.model.words import Lane, Reason
 from nightmail.model.words import State as Fate
-from sim.strict import StrictState
+from sim.judges.strict import StrictState
 from tests.engine.rig import (
     ALICE,
     BOB,

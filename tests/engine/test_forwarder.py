@@ -11,7 +11,7 @@ from nightmail.model.effects import Forward
 from nightmail.model.ids import SERVER, shard_of
 from nightmail.model.records import Acked, Forwarded, Receipted, Record, decode_record
 from nightmail.model.words import Lane, Reason, State
-from sim.strict import StrictState
+from sim.judges.strict import StrictState
 from tests.engine.rig import ALICE, BOB, PHONE, TABLET, HeldLog, HeldRows, Rig, a_message, a_person
 
 NORMAL = Lane.NORMAL

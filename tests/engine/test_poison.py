@@ -23,7 +23,7 @@ from nightmail.model.records import Acked, Forwarded, Receipted, Record, Sent, T
 from nightmail.model.refusals import DeadLettered, OutOfOrder, Unavailable
 from nightmail.model.rows import DeadLetter, Kept, Need, RowKey
 from nightmail.model.words import Lane
-from sim.strict import StrictState
+from sim.judges.strict import StrictState
 from tests.engine.rig import BOB, PHONE, START, TABLET, Rig, a_message, a_person, restarted, started
 
 NORMAL = Lane.NORMAL

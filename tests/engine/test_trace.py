@@ -16,7 +16,7 @@ from nightmail.model.ids import SERVER, account_id, device_id
 from nightmail.model.records import Acked, AnyBody, Blocked, Envelope, Linked, Listed, Read, Record, Sent, Span
 from nightmail.model.traces import Event, Trace
 from nightmail.model.words import Kind, Lane, Platform, State
-from sim.strict import StrictState
+from sim.judges.strict import StrictState
 from tests.engine.rig import ALICE, BOB, PHONE, START, TABLET, a_person
 
 NORMAL = Lane.NORMAL

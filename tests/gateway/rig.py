@@ -23,7 +23,7 @@ from nightmail.model.rows import Entry
 from nightmail.model.words import Kind, Lane, Platform
 from nightmail.wire.frames import decode_from_server, encode
 from nightmail.wire.items import Ask, Entries, FromDevice, FromServer, Goodbye, Hello, SaidByDevices
-from sim.strict import StrictState
+from sim.judges.strict import StrictState
 from tests.engine.rig import START, HeldLog, HeldRows
 
 ADA, BEN = account_id("ada"), account_id("ben")

@@ -21,7 +21,7 @@ from nightmail.engine.memory import MemoryLog, MemoryRows
 from nightmail.model.effects import Answer
 from nightmail.model.records import BadRecord
 from nightmail.model.rows import Kept
-from sim.strict import StrictState
+from sim.judges.strict import StrictState
 
 from .forms import as_written_by
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from nightmail.core.state import NEWEST_FOLD
-from sim.strict import strictly
+from sim.judges.strict import strictly
 
 from .logs import logs_of, path_of, pinned, pins_of, read_pins
 from .story import tell

@@ -22,7 +22,7 @@ from nightmail.model.records import (
     Watched,
     decode_record,
 )
-from sim.strict import Misstep, strictly
+from sim.judges.strict import Misstep, strictly
 
 from .logs import SHARDS, Line, Pins, Shard, digest_of_state, folded, logs_of, parsed, pinned, read_log, read_pins
 from .story import tell

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.strict import strictly
+from sim.judges.strict import strictly
 from tests.core.world import WORLDS, Memory, World
 from tests.scenarios.runner import Story
 

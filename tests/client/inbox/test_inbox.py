@@ -15,7 +15,7 @@ from nightmail.model.refusals import AckAboveHead, Unavailable
 from nightmail.model.rows import Change, Entry
 from nightmail.model.words import Lane, Reason
 from nightmail.wire.items import Drained, Gone, Receipts
-from sim.opaque import Opaque
+from sim.world.opaque import Opaque
 from tests.client.script import BOB, LAPTOP, PHONE, TABLET, Script, an_entry, entries
 
 

@@ -7,9 +7,9 @@ from random import Random
 
 from nightmail.engine.cluster.wide import Outcome, WideRows
 from nightmail.engine.ports import Checkpoint, Failed, Found, Need, Overtaken
-from sim.owners import Schedule
-from sim.rows_wrapper import RowsWrapper
-from sim.widestore import Faults, SimWideStore
+from sim.faults.rows_wrapper import RowsWrapper
+from sim.faults.wide_store import Faults, SimWideStore
+from sim.runs.owners import Schedule
 
 BAD = Faults(refuses=0.1, times_out=0.1, repeats=0.2, slow_ms=20, late_ms=200, skew=3)
 

@@ -12,8 +12,8 @@ from nightmail.engine.cluster.wide import AT_ONCE, WideRows
 from nightmail.engine.memory import MemoryRows
 from nightmail.engine.ports import Checkpoint, EntryRange, Failed, Overtaken, RowKey, saving
 from nightmail.model.rows import Kept
-from sim.owners import DEVICE, EVERYTHING, LENGTH, History
-from sim.widestore import Faults, SimWideStore
+from sim.faults.wide_store import Faults, SimWideStore
+from sim.runs.owners import DEVICE, EVERYTHING, LENGTH, History
 from tests.engine.cluster.patient import PatientRows, at_once
 
 SHARD, BOX, OTHER = RowKey(Kept.SHARD, 0), RowKey(Kept.MAILBOX, 1), RowKey(Kept.MAILBOX, 2)

@@ -38,7 +38,7 @@ from nightmail.model.records import (
 )
 from nightmail.model.words import Kind, Lane, Platform
 from nightmail.wire.items import SaidByDevices
-from sim.strict import StrictState
+from sim.judges.strict import StrictState
 from tests.conformance.test_rows import inline
 from tests.engine.rig import ALICE, BOB, PHONE, SELDOM, START, TABLET, a_message, a_person
 

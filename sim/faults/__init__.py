@@ -1,0 +1,1 @@
+"""What goes wrong: disks, stores, logs, and peers that lie."""

@@ -1,0 +1,1 @@
+"""Campaigns: many worlds, one command each."""

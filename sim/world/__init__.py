@@ -1,0 +1,1 @@
+"""A seeded world: virtual time, a network, people with devices, and the servers they talk to."""
