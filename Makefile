@@ -27,14 +27,14 @@ setup: $(READY) ## make .venv with the pinned tools and this package (done by th
 run: $(READY) ## serve on 127.0.0.1:8640, and say what to try next
 	@$(BIN)/nightmail serve $(ARGS)
 
-demo: $(READY) ## three devices and a server that is killed, in one picture
+demo: $(READY) ## watch three devices and a server that is killed
 	@$(BIN)/nightmail demo
 
-demo-picture: $(READY) ## draw that for the README
-	@$(BIN)/nightmail demo --record docs/demo.svg
+demo-picture: $(READY) ## draw the demo for the README
+	@$(PY) -m pictures.demo docs/demo.svg
 
 chat-picture: $(READY) ## draw the chat for the README, from a real conversation
-	@$(PY) -m nightmail.cli.chat.picture docs/chat.svg
+	@$(PY) -m pictures.chat docs/chat.svg
 
 live: $(READY) ## watch the simulated world at work, live
 	@$(PY) -m sim.live
@@ -116,7 +116,7 @@ fuzz: $(READY) ## for SECONDS, everything that reads what a peer wrote, guided b
 
 clean: ## remove .venv and everything the tools left behind
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .pytest_cache .ruff_cache
-	find src sim bench tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src sim bench pictures tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A bare Debian has python3 without ensurepip: a superuser gets the missing package, others are told.
 $(READY): pyproject.toml requirements-dev.txt

@@ -16,7 +16,6 @@ import tempfile
 import time
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException
-from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -47,12 +46,7 @@ class ServerFailed(Exception):
 
 
 def command(*, profile: bool = False) -> list[str]:
-    has_command_line = find_spec("nightmail.cli") is not None and find_spec("nightmail.cli.serve") is not None
-    return [
-        sys.executable,
-        "-m",
-        *(("nightmail", "serve") if has_command_line and not profile else ("bench.node.serve",)),
-    ]
+    return [sys.executable, "-m", *(("bench.node.serve",) if profile else ("nightmail", "serve"))]
 
 
 def free_port() -> int:

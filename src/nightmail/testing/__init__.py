@@ -16,7 +16,7 @@ Touches: one process, one temporary folder.
 Never:   sleeps: it waits for what the process says.
 """
 
-from .device import Device
+from .registered_device import RegisteredDevice
 from .running import RunningServer, ServerFailed, running_server
 
-__all__ = ["Device", "RunningServer", "ServerFailed", "running_server"]
+__all__ = ["RegisteredDevice", "RunningServer", "ServerFailed", "running_server"]

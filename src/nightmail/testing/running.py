@@ -25,7 +25,7 @@ from typing import Any, Self
 
 from nightmail.server.operator import FILE_NAME
 
-from .device import Device
+from .registered_device import RegisteredDevice
 
 START_S = 60.0
 """No start takes this long unless something is wrong: a log of millions of records is read in less."""
@@ -178,15 +178,15 @@ class RunningServer:
 
     # --- people ---------------------------------------------------------------------------------
 
-    def register(self, handle: str) -> Device:
+    def register(self, handle: str) -> RegisteredDevice:
         """An account and its first device."""
-        device = Device(handle, self._profile(handle), self.url)
+        device = RegisteredDevice(handle, self._profile(handle), self.url)
         _apart(_join(device))
         return device
 
-    def link(self, device: Device, label: str = "second device") -> Device:
+    def link(self, device: RegisteredDevice, label: str = "second device") -> RegisteredDevice:
         """A further device of the same account."""
-        other = Device(device.handle, self._profile(device.handle), self.url)
+        other = RegisteredDevice(device.handle, self._profile(device.handle), self.url)
         _apart(_link(device, other, label))
         return other
 
@@ -224,12 +224,12 @@ def free_port() -> int:
     raise ServerFailed("no port is free on this machine")
 
 
-async def _join(device: Device) -> None:
+async def _join(device: RegisteredDevice) -> None:
     async with device.client(handle=device.handle) as client:
         await client.ready()
 
 
-async def _link(device: Device, other: Device, label: str) -> None:
+async def _link(device: RegisteredDevice, other: RegisteredDevice, label: str) -> None:
     async with device.client() as client:
         await client.link_here(other.profile, label)
 

@@ -4,7 +4,7 @@
     cast.py      the people: real clients that keep their profiles, and may be closed and opened again
     wire.py      WebSocket frames cut out of a stream of bytes
     proxy.py     what stands between a device and the server: cuts, stalls, swallows, doubles, impersonates
-    tap.py       what went over the wire, judged entry by entry
+    check.py       what went over the wire, judged entry by entry
     ledger.py    what was written, acknowledged and shown, and the verdict
     run.py       all of it together
 

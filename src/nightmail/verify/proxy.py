@@ -14,8 +14,8 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from .plan import Fault
-from .tap import Line, Tap
-from .wire import Cutter, Frame
+from .redelivery import ConnectionCheck, RedeliveryCheck
+from .websocket_frames import Frame, FrameSplitter
 
 CHUNK = 1 << 16
 
@@ -34,10 +34,10 @@ class Upstream:
         return await asyncio.open_connection(self.host, self.port, ssl=self._tls)
 
 
-class Pass:
+class RelayedConnection:
     """One connection of the device, and the one to the server that belongs to it."""
 
-    def __init__(self, line: Line, device: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
+    def __init__(self, line: ConnectionCheck, device: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
         self._line, self._device, self.server = line, device, server
         self.up_open, self.down_open = asyncio.Event(), asyncio.Event()
         self.up_open.set()
@@ -47,9 +47,9 @@ class Pass:
         """The device's first words: the request and its Hello."""
 
     async def carry_up(self, reader: asyncio.StreamReader) -> None:
-        cutter = Cutter()
+        splitter = FrameSplitter()
         while data := await reader.read(CHUNK):
-            for frame in cutter.feed(data):
+            for frame in splitter.feed(data):
                 await self.up_open.wait()
                 if self.swallow_up or self.server.is_closing():
                     continue  # a device behind a dead line goes on talking
@@ -63,9 +63,9 @@ class Pass:
                 await self.server.drain()
 
     async def carry_down(self, reader: asyncio.StreamReader) -> None:
-        cutter = Cutter()
+        splitter = FrameSplitter()
         while data := await reader.read(CHUNK):
-            for frame in cutter.feed(data):
+            for frame in splitter.feed(data):
                 self._see(frame)
                 await self.down_open.wait()
                 if not self.swallow_down and not self._device.is_closing():
@@ -98,10 +98,10 @@ class Pass:
 class Proxy:
     """The door through which one device reaches the server."""
 
-    def __init__(self, upstream: Upstream, tap: Tap) -> None:
-        self._upstream, self._tap = upstream, tap
+    def __init__(self, upstream: Upstream, check: RedeliveryCheck) -> None:
+        self._upstream, self._check = upstream, check
         self._server: asyncio.Server | None = None
-        self._passes: list[Pass] = []
+        self._passes: list[RelayedConnection] = []
         self._orphans: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._healed = asyncio.Event()
@@ -139,7 +139,7 @@ class Proxy:
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server_reader, server_writer = await self._upstream.open()
-        each = Pass(self._tap.line(), writer, server_writer)
+        each = RelayedConnection(self._check.connection(), writer, server_writer)
         self._passes.append(each)
         up = asyncio.ensure_future(each.carry_up(reader))
         down = asyncio.ensure_future(each.carry_down(server_reader))
@@ -204,7 +204,7 @@ class Proxy:
         finally:
             then()
 
-    async def _half_open(self, each: Pass, seconds: float) -> None:
+    async def _half_open(self, each: RelayedConnection, seconds: float) -> None:
         """The server keeps a connection whose device is gone, while the device makes a second one."""
         server = each.server
         self._orphans.add(server)
@@ -212,7 +212,7 @@ class Proxy:
         await self._lasting(seconds, lambda: _abort(server))
         self._orphans.discard(server)
 
-    async def _rival(self, each: Pass, seconds: float) -> None:
+    async def _rival(self, each: RelayedConnection, seconds: float) -> None:
         """Say the device's own first words over another connection, and nothing more: it may not acknowledge."""
         if len(each.opening) < 2:
             return
