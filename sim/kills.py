@@ -107,7 +107,7 @@ class Kills(Run):
     def redelivery_check(self, name: str) -> RedeliveryCheck:
         return Trigger(name, self)
 
-    async def storm(self) -> None:
+    async def execute(self) -> None:
         for participant in self.participants:
             self.do(self._writing(participant, Random(self._chance.getrandbits(64))))
         for number in range(self._count):
@@ -134,9 +134,9 @@ class Kills(Run):
         """Until messages are acknowledged again, as many as it takes to be sure."""
         wanted = len(self.ledger.acked) + FLOWING
         while len(self.ledger.acked) < wanted:
-            self.ledger.moved.clear()
+            self.ledger.changed.clear()
             async with asyncio.timeout(STUCK_S):
-                await self.ledger.moved.wait()
+                await self.ledger.changed.wait()
 
     # --- instants -------------------------------------------------------------------------------
 

@@ -94,9 +94,9 @@ def test_another_order_in_the_history_or_in_what_was_told_is_reordered() -> None
     story.histories[2].reverse()
     assert counts(story.verdict()) == (0, 0, 2, 0)
     story = Story()
-    told = list(story.ledger.told[3])
-    story.ledger.told[3].clear()
-    story.ledger.told[3].update(reversed(told))
+    told = list(story.ledger.shown[3])
+    story.ledger.shown[3].clear()
+    story.ledger.shown[3].update(reversed(told))
     assert counts(story.verdict()) == (0, 0, 2, 0)
 
 

@@ -36,15 +36,15 @@ def test_whatever_happens_to_the_line_a_message_arrives_once(fault: Fault, serve
             try:
                 await participants[0].write(bob.handle, 1, Lane.NORMAL, 0)
                 while not ledger.acked:
-                    ledger.moved.clear()
-                    await ledger.moved.wait()
-                suffering = asyncio.ensure_future(proxy.suffer(fault, 0.2))
+                    ledger.changed.clear()
+                    await ledger.changed.wait()
+                suffering = asyncio.ensure_future(proxy.inject(fault, 0.2))
                 for _ in range(5):
                     await participants[0].write(bob.handle, 1, Lane.NORMAL, 0)
                 assert await suffering
                 while not ledger.done:
-                    ledger.moved.clear()
-                    await ledger.moved.wait()
+                    ledger.changed.clear()
+                    await ledger.changed.wait()
                 verdict = ledger.judge({participant.number: participant.history() for participant in participants})
             finally:
                 for participant in participants:

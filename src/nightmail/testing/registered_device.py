@@ -9,7 +9,7 @@ from nightmail.client import Client, SyncClient
 
 
 class RegisteredDevice(NamedTuple):
-    """One device of one account. One client at a time may have it open."""
+    """One device of one account. Only one client at a time can open it."""
 
     handle: str
     profile: Path
@@ -20,5 +20,5 @@ class RegisteredDevice(NamedTuple):
         return Client(self.profile, [self.url], **options)
 
     def sync(self, **options: Any) -> SyncClient:
-        """For everything else: `with device.sync() as client`."""
+        """Without asyncio: `with device.sync() as client`."""
         return SyncClient(self.profile, [self.url], **options)

@@ -1,8 +1,8 @@
-"""The people of a chaos run: real clients on profiles of their own, closed and opened again as life has it.
+"""The devices of a chaos run: real clients with profiles of their own, which are closed and opened again.
 
-Knows:   one device's profile, and the address it connects to.
-Touches: the client, through what everybody may use.
-Never:   helps a client along: whatever it keeps, it keeps in its profile.
+Knows:   the profile of one device, and the address it connects to.
+Touches: the client, through its public API.
+Never:   keeps state for a client: everything a client remembers is in its profile.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ from nightmail.wire.closing import CloseCode
 from .ledger import Ledger
 
 IMPATIENT = ClientLimits(backoff_ms_max=2_000, retry_ms_max=5_000)
-"""A run lasts minutes, not days: nobody waits longer than this between two attempts."""
+"""Short pauses between attempts, because a run lasts minutes, not days."""
 
 PAGE = 500
 
 
 class Participant:
-    """One device and whoever holds it."""
+    """One device, with a client that may be closed and opened again."""
 
     def __init__(
         self, number: int, device: RegisteredDevice, url: str, ledger: Ledger, limits: ClientLimits = IMPATIENT
     ) -> None:
         self.number, self.device, self._url, self._ledger, self._limits = number, device, url, ledger, limits
         self._client: Client | None = None
-        self._turning = asyncio.Lock()
+        self._opening = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self.reopened = 0
 
     # --- life -----------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        async with self._turning:
+        async with self._opening:
             if self._client is None:
                 self._client = await self._listening().__aenter__()
 
     async def close(self) -> None:
-        async with self._turning:
+        async with self._opening:
             client, self._client = self._client, None
             if client is not None:
                 await client.close()
 
     async def reopen(self, after_s: float = 0) -> None:
-        """Close the app, and open it again a while later."""
+        """Close the client, and open it again after a while."""
         await self.close()
         await asyncio.sleep(after_s)
         self.reopened += 1
@@ -94,8 +94,8 @@ class Participant:
         @client.on(Ended)
         def ended(event: Ended) -> None:
             if event.code != CloseCode.DISPLACED:
-                return  # a server that does not know the device any more: opening the app again would not help
-            # Another connection took this one's place. A person would open the app again.
+                return  # the server does not know the device any more: opening the client again would not help
+            # Another connection replaced this one. A user would open the app again.
             task = asyncio.ensure_future(self.reopen())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
@@ -103,23 +103,23 @@ class Participant:
         del shown, sent, delivered, read, failed, ended
         return client
 
-    # --- what a person does ---------------------------------------------------------------------
+    # --- writing and reading --------------------------------------------------------------------
 
     async def write(self, handle: str, person: int, lane: Lane, padding: int) -> bool:
-        """Write a message, as the next of this lane and conversation. False: the app is closed."""
-        async with self._turning:
+        """Send the next message of this lane and conversation. False if the client is closed."""
+        async with self._opening:
             client = self._client
             if client is None:
                 return False
             label = self._ledger.next_label(self.number, person, lane)
-            # If it ends meanwhile, what the profile holds at the end tells whether the message was taken.
+            # If the client ends meanwhile, its profile tells at the end whether the message was queued.
             with suppress(ClientError):
                 receipt = await client.send(handle, label.text(padding), lane=lane)
                 self._ledger.wrote(receipt.message_id, label)
         return True
 
     def history(self) -> list[Message]:
-        """Everything in the profile, in the order of display, conversation by conversation."""
+        """All messages of the profile in display order, conversation by conversation."""
         client = self._client
         assert client is not None
         found: list[Message] = []

@@ -1,12 +1,12 @@
-"""What went over one device's wires, judged entry by entry: was it handed out again, and was there a reason?
+"""Checks every entry that a device receives: was it delivered before, and was there a reason to deliver it again?
 
-A server may repeat an entry: after a connection ended, because the acknowledgement may be lost with it; and
-on a living connection the oldest unacknowledged one, as a probe. It may not repeat what it provably knows to be
-safe on the device: what the Hello of this very connection said, or an acknowledgement that was followed by an
-answer to something said later.
+A server may deliver an entry again after a connection ended, because the acknowledgement may be lost with it. On a
+living connection it may repeat the oldest unacknowledged entry, as a probe. It may not repeat an entry that it
+provably knows to be stored on the device: the Hello of this connection covers it, or an acknowledgement covers it and
+the server has answered something that the device sent after that acknowledgement.
 
-Knows:   the frames of one device, in the order in which they passed.
-Never:   holds up or changes a frame.
+Knows:   the frames of one device, in the order in which they passed the proxy.
+Never:   delays or changes a frame.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from nightmail.wire.frames import BadFrame, decode_from_device, decode_from_serv
 from nightmail.wire.items import Answered, Ask, Entries, Hello, Ping, Pong
 
 NOTES = 20
-"""Examples that are kept."""
+"""How many violations are described."""
 
 
 class RedeliveryCheck:
-    """Everything that passed between one device and the server, over all its connections."""
+    """The frames between one device and the server, over all connections of the device."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.handed = [0, 0]
-        """The highest number of each lane that was ever handed out."""
+        self.delivered = [0, 0]
+        """The highest number that was delivered, per lane."""
         self.redelivered = 0
         self.unexplained = 0
         self.sends = 0
-        """Messages that reached the server, repeated ones included."""
+        """Messages that reached the server, including repeated ones."""
         self.notes: list[str] = []
 
     def connection(self) -> ConnectionCheck:
-        """A new connection."""
+        """For a new connection."""
         return ConnectionCheck(self)
 
     def accepted(self) -> None:
-        """The server has just said *sent*. The device has not even heard it yet."""
+        """Called when the server answers *sent*, before the device gets the answer. For subclasses."""
 
-    def blame(self, what: str) -> None:
+    def report(self, what: str) -> None:
         self.unexplained += 1
         if len(self.notes) < NOTES:
             self.notes.append(f"{self.name}: {what}")
@@ -52,16 +52,16 @@ class ConnectionCheck:
 
     def __init__(self, check: RedeliveryCheck) -> None:
         self._check = check
-        self._said = [0, 0]
-        """How far the device has acknowledged, as far as it got through."""
+        self._acked = [0, 0]
+        """Acknowledgements that reached the server, per lane."""
         self._known = [0, 0]
-        """How far the server provably knows."""
-        self._handed = [0, 0]
+        """Acknowledgements that the server has provably processed, per lane."""
+        self._delivered = [0, 0]
         self._asked: dict[tuple[str, int], tuple[int, int]] = {}
-        """A question under way → what had been acknowledged before it was asked."""
+        """An unanswered request → what had been acknowledged before it."""
 
     def up(self, payload: bytes) -> bool:
-        """The device said this, and it got through. Whether it carries messages and nothing but records."""
+        """A frame from the device that reached the server. True if it holds messages and only records."""
         try:
             items = decode_from_device(payload)
         except BadFrame:
@@ -70,11 +70,11 @@ class ConnectionCheck:
         for item in items:
             match item:
                 case Hello():
-                    self._said = [item.normal, item.high]
-                    self._known = self._said.copy()
-                    self._handed = self._said.copy()
+                    self._acked = [item.normal, item.high]
+                    self._known = self._acked.copy()
+                    self._delivered = self._acked.copy()
                 case Ask(ref=ref, body=Acked(lane=lane, upto=upto)):
-                    self._said[lane] = max(self._said[lane], upto)
+                    self._acked[lane] = max(self._acked[lane], upto)
                     self._ask("ask", ref)
                 case Ask(ref=ref, body=body):
                     sends += isinstance(body, Sent)
@@ -87,11 +87,11 @@ class ConnectionCheck:
         return bool(sends) and all(isinstance(item, Ask) for item in items)
 
     def down(self, payload: bytes) -> None:
-        """The server said this."""
+        """A frame from the server."""
         try:
             items = decode_from_server(payload)
         except BadFrame:
-            self._check.blame("the server said something that cannot be read")
+            self._check.report("the server sent a frame that cannot be decoded")
             return
         for item in items:
             match item:
@@ -108,7 +108,7 @@ class ConnectionCheck:
 
     def _ask(self, kind: str, number: int) -> None:
         if number:
-            self._asked[kind, number] = (self._said[0], self._said[1])
+            self._asked[kind, number] = (self._acked[0], self._acked[1])
 
     def _answered(self, kind: str, number: int) -> None:
         for lane, upto in enumerate(self._asked.pop((kind, number), ())):
@@ -116,10 +116,12 @@ class ConnectionCheck:
 
     def _entries(self, lane: Lane, first: int, count: int) -> None:
         check, last = self._check, first + count - 1
-        check.redelivered += max(0, min(last, check.handed[lane]) - first + 1)
-        check.handed[lane] = max(check.handed[lane], last)
+        check.redelivered += max(0, min(last, check.delivered[lane]) - first + 1)
+        check.delivered[lane] = max(check.delivered[lane], last)
         if first <= self._known[lane]:
-            check.blame(f"{lane.name} {first} came again; the server knew of {self._known[lane]}")
-        elif first <= self._handed[lane] and (count > 1 or first > self._said[lane] + 1):
-            check.blame(f"{lane.name} {first} to {last} came again on one connection: only the oldest may")
-        self._handed[lane] = max(self._handed[lane], last)
+            check.report(f"{lane.name} {first} was delivered again; it was acknowledged up to {self._known[lane]}")
+        elif first <= self._delivered[lane] and (count > 1 or first > self._acked[lane] + 1):
+            check.report(
+                f"{lane.name} {first} to {last} were delivered again on one connection: only the oldest may be"
+            )
+        self._delivered[lane] = max(self._delivered[lane], last)

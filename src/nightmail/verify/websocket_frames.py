@@ -1,7 +1,7 @@
-"""WebSocket frames cut out of a stream of bytes, after the HTTP head that begins it.
+"""Splits a byte stream into WebSocket frames, after the HTTP header at its start.
 
-Knows:   RFC 6455 as far as both sides here use it: one frame per message.
-Never:   changes a byte. What it cannot cut into frames is handed on as it is.
+Knows:   the part of RFC 6455 that the protocol uses: one frame per message.
+Never:   changes a byte.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ BINARY = 0x2
 
 class Frame(NamedTuple):
     raw: bytes
-    """As it came, and as it must go on."""
+    """The bytes as they were received."""
     payload: bytes
-    """Of a binary frame, unmasked; empty otherwise."""
+    """The unmasked payload of a binary frame; empty for other frames."""
 
 
 class FrameSplitter:
-    """Feed it what came; take out what is complete. The HTTP head comes first, and is a frame without payload."""
+    """Takes bytes, yields complete frames. The HTTP header is the first frame, and has no payload."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -49,7 +49,7 @@ class FrameSplitter:
         return Frame(raw, _unmasked(payload, raw[head - 4 : head]) if raw[1] & 0x80 else payload)
 
     def _size(self) -> tuple[int, int] | None:
-        """Bytes of the frame's head and of its payload; None: not enough has come to tell."""
+        """Size of the frame's header and of its payload; None if more bytes are needed to tell."""
         data = self._bytes
         if len(data) < 2:
             return None
@@ -68,7 +68,7 @@ class FrameSplitter:
 
 
 def _unmasked(payload: bytes, mask: bytes) -> bytes:
-    """All bytes at once: a loop over them would be the slowest thing here."""
+    """Unmasks all bytes at once, because a loop over single bytes is slow."""
     size = len(payload)
     key = (mask * (size // 4 + 1))[:size]
     return (int.from_bytes(payload) ^ int.from_bytes(key)).to_bytes(size)
