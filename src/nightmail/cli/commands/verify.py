@@ -31,7 +31,7 @@ from nightmail.verify.run import Result, Run
     "--server",
     "url",
     metavar="URL",
-    help="A server to test. By default, one is started, and killed several times.",
+    help="A server to test. By default, one is started, and also killed.",
 )
 @click.option(
     "--ca-file", type=click.Path(exists=True, dir_okay=False), help="CA certificates that may sign the server's, PEM."
