@@ -1,4 +1,4 @@
-"""A server process: started as anybody would start it, and ended as nobody wants it to end.
+"""A server process, started by its command line, and killed or stopped.
 
 Knows:   where it listens, its process id, what it wrote to standard error.
 Touches: one data folder, signals to its own child.
@@ -34,7 +34,7 @@ RAISED: Mapping[str, str] = {
     "NIGHTMAIL_GATEWAY__ITEMS_BURST": MANY,
     "NIGHTMAIL_HTTP__REGISTRATIONS_PER_MINUTE": "0",
 }
-"""One device of a benchmark says what thousands would: the limits for single devices are out of its way."""
+"""One benchmark device sends as much as thousands, so limits per device are lifted."""
 ADMIT_ALL: Mapping[str, str] = {
     "NIGHTMAIL_GATEWAY__CONNECTS_PER_S": MANY,
     "NIGHTMAIL_GATEWAY__CONNECTS_BURST": MANY,
@@ -122,7 +122,7 @@ class Server:
         return self._process.pid
 
     def kill(self) -> None:
-        """SIGKILL: no goodbye, no last checkpoint."""
+        """SIGKILL: no last checkpoint."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Mail for those who are away: filling their mailboxes, and emptying them.
+"""Load on mailboxes of offline devices: filling them, and emptying them.
 
 Filling counts what was answered *accepted*; emptying counts what was shown, checked, and whose
 acknowledgement was answered: both are durable then.
@@ -24,8 +24,8 @@ from nightmail.wire.items import VERSION, Answered, Ask, Drained, Entries, FromD
 from . import people
 from .checks import BODY, TAG, Inbox, histogram
 from .link import Link
+from .load_messages import Order, Seen
 from .machine import cpu_ns
-from .orders import Order, Seen
 from .phone import Hub
 from .pipes import Pipes, connect, connect_one, until
 
@@ -107,7 +107,7 @@ class Writer(Link):
                 self.go()
 
     def _again(self, sent: Sent, answer: Answered) -> None:
-        """The server is overloaded, or it was and this one came too early: all of them again, in order."""
+        """The server refused for overload, or a message came too early: send all of them again, in order."""
         self._failed.append(sent)
         self._hub.tally.refused += 1
         if not isinstance(answer.said, Refusal):
@@ -169,7 +169,7 @@ class Reader(Link):
         self.turned_away = 0
         """How often it was told to come back later."""
         self.cut = 0
-        """How often the connection ended without such a word: then it comes back as the client library does."""
+        """How often the connection ended otherwise; it then reconnects as the client library does."""
 
     def opened(self) -> None:
         hello = Hello(VERSION, people.device(self._number), people.token(self._number), self.inbox.cursor, 0, 0)
@@ -209,7 +209,7 @@ class Reader(Link):
         if self.closed_with in FINAL:
             self._hub.why = self._hub.why or f"the server closed a connection with {self.closed_with}"
         elif self.retry_ms is not None:
-            # Not all at the same moment again.
+            # Spread the retries.
             self.turned_away += 1
             self._come_back_after(self.retry_ms * (1 + self._chance.random() / 2))
         else:

@@ -1,4 +1,4 @@
-"""Scenarios of people who talk: `phone`, `busy`, `crowd`; and `peers`, the same work in somebody else's server."""
+"""Scenarios with live traffic: `phone`, `busy`, `crowd`; and `peers`, the same work in another server."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from msgspec import structs
 
 from .figures import BUSY_LOAD, Figures
-from .orders import Order, Seen
+from .load_messages import Order, Seen
+from .scenario_setup import Stage
 from .server import Server, ServerFailed, free_port
-from .stage import Stage
 from .workers import Load, put_together
 
 IN_FLIGHT = 8
@@ -161,7 +161,7 @@ def peers(at: Stage) -> Iterator[Figures]:
             figures.more["ratio_to_grouped"] = round(rates[name] / max(rates["mosquitto_grouped"], 1), 2)
             figures.more["turns"] = at.settings.turns
         else:
-            # What another server loses is its own affair, but it is told.
+            # Losses of the other server do not fail the run, but are reported.
             figures.more["receipts"] = "one for each message" if name == "mosquitto" else "one for each read"
         yield figures
 

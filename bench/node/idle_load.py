@@ -7,8 +7,8 @@ import time
 
 from nightmail.wire.items import Ping
 
+from .load_messages import Order, Seen
 from .machine import cpu_ns
-from .orders import Order, Seen
 from .phone import Hub, Phone
 from .pipes import Pipes, connect, until
 

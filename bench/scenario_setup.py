@@ -25,11 +25,11 @@ from nightmail.model.words import Platform
 
 from .clients import Clients, Talk
 from .figures import Figures, compare, say
+from .measured_node import Broken, Rig
 from .meter import Account, GcPolicy, Sample, set_gc
-from .rig import Broken, Rig
 
 REGISTRATIONS = 4_096
-"""On their way at a time."""
+"""Registrations in flight."""
 
 
 class Settings(Struct, frozen=True):
@@ -99,7 +99,7 @@ class Stage:
         return [self.clients.talk(by, peer) for by, peer in zip(ring, [*ring[1:], ring[0]], strict=True)]
 
     def begin(self) -> Sample:
-        """From here on it counts."""
+        """Start measuring."""
         self.rig.settle()
         set_gc(self.settings.gc)
         self.rig.meter.take_calibration()
@@ -108,7 +108,7 @@ class Stage:
         return self.rig.sample()
 
     def end(self, name: str, before: Sample, messages: int) -> Figures:
-        """Up to here, with everything saved: what was put off is paid for."""
+        """Stop measuring, after everything is saved, so that deferred work is included."""
         self.rig.settle()
         if self.rig.meter.profile:
             _, profiler = self.rig.meter.profile

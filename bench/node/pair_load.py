@@ -1,4 +1,4 @@
-"""Pairs that talk: one writes, the other acknowledges, the first is told. Closed loop, or at a fixed rate.
+"""Load of pairs: one device writes, the other acknowledges, the first gets a receipt. Closed loop or fixed rate.
 
 At a fixed rate a message's clock starts when it is due, whether or not anybody could send it then: a
 server that stalls is charged for everybody who had to wait (no coordinated omission).
@@ -13,9 +13,9 @@ from random import Random
 from typing import Protocol
 
 from .checks import histogram
+from .load_messages import Order, Seen, Window
 from .machine import usage
 from .mqtt import MqttPhone
-from .orders import Order, Seen, Window
 from .phone import Hub, Phone
 from .pipes import CONNECT_S, Pipes, connect, until
 

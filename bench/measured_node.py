@@ -2,7 +2,7 @@
 
 Knows:   which account of the meter each port and each callback belongs to.
 Touches: one data folder; a log writer's and a saver's thread, as in the server.
-Never:   changes what the engine does: it only stands at the ports and looks at the clock.
+Never:   changes what the engine does: it wraps the ports and reads the clock.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from sim.rows_wrapper import RowsWrapper
 from .meter import Account, Meter, Sample, read_threads, read_written
 
 TICK_NS = 20_000_000
-"""How often the loop is told that time passes."""
+"""How often the loop's `tick` is called."""
 
 
 class Broken(Exception):
-    """A promise was not kept. No benchmark is worth anything then."""
+    """A promise was broken, so the figures are meaningless."""
 
 
 class MeasuredLoop(Loop):
-    """The loop itself, with its two entrances that matter under accounts of their own."""
+    """The loop, with separate accounts for its two main entry points."""
 
     meter: Meter
 
@@ -53,7 +53,7 @@ class MeasuredLoop(Loop):
 
 
 class MeasuredLog:
-    """A `Log`: what it does is charged to the log, what its answers set off to the fold."""
+    """A `Log` whose own work is charged to the log, and whose callbacks are charged to the fold."""
 
     def __init__(self, log: Log, meter: Meter) -> None:
         self._log, self._meter = log, meter
@@ -94,7 +94,7 @@ class MeasuredLog:
 
 
 class MeasuredRows(RowsWrapper[Rows]):
-    """Rows: reading has an account of its own, whatever part asks."""
+    """Rows, with a separate account for reading."""
 
     def __init__(self, rows: Rows, meter: Meter) -> None:
         super().__init__(rows)

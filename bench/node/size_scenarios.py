@@ -1,4 +1,4 @@
-"""`depth`: does a message cost more when much waits, when many are known, when much has been?
+"""`depth`: does a message cost more with many waiting messages, many known devices, or a long history?
 
 Each row names its size; `flat` is its cost over that of the first row of its kind.
 """
@@ -11,11 +11,11 @@ from random import Random
 
 from msgspec import structs
 
-from .absent import FILL_WINDOW, WRITERS
 from .figures import Figures
-from .orders import Order, Seen
-from .stage import Stage
-from .talking import IN_FLIGHT, add_windows
+from .live_scenarios import IN_FLIGHT, add_windows
+from .load_messages import Order, Seen
+from .offline_scenarios import FILL_WINDOW, WRITERS
+from .scenario_setup import Stage
 
 DEVICES_MAX = 400
 """More of them would show what it costs to know many, and that is another row."""

@@ -1,4 +1,4 @@
-"""Scenarios of people who are away, or only there: `offline`, `idle`, `storm`."""
+"""Scenarios with offline or idle devices: `offline`, `idle`, `storm`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from .figures import Figures
+from .load_messages import Order, Seen
 from .machine import connections_max
-from .orders import Order, Seen
+from .scenario_setup import Stage
 from .server import Server
-from .stage import Stage
 
 WRITERS = 50
 FILL_WINDOW = 200
@@ -20,7 +20,7 @@ IDLE_LOADS = 2
 
 
 def offline(at: Stage) -> Iterator[Figures]:
-    """Mail for those who are away; `kill -9` at the last answer; restart; all of it is there, once, in order."""
+    """Messages for offline devices; `kill -9` at the last answer; restart; each message is delivered once, in order."""
     settings = at.settings
     away, each = settings.away, settings.away_each
     writers = min(WRITERS, away)
@@ -66,10 +66,10 @@ def _us(seen: Seen) -> float:
 
 
 def idle(at: Stage) -> Iterator[Figures]:
-    """Connected, known, and silent but for a heartbeat: what it costs to be there."""
+    """Connected devices that send only heartbeats: what an idle connection costs."""
     settings, count = at.settings, at.connections()
     with at.server(count) as server:
-        # A few come and go first: what the first connection ever costs is not what one more costs.
+        # A few connect and leave first: the first connection costs more than each further one.
         with at.load(_hold(server, min(10, count))):
             pass
         before = server.private_kib()
@@ -98,7 +98,7 @@ def _hold(server: Server, count: int) -> Order:
 
 
 def storm(at: Stage) -> Iterator[Figures]:
-    """Everybody comes back at the same moment, mail is waiting for each; those who talk meanwhile must not feel it."""
+    """All devices reconnect at once, with messages waiting; live traffic must not suffer."""
     settings = at.settings
     live = 2 * settings.pairs
     writers = min(WRITERS, settings.pairs)
@@ -113,7 +113,7 @@ def storm(at: Stage) -> Iterator[Figures]:
             job="talk", port=server.port, server=server.pid, first=count + writers, count=live, window=1,
             rate=settings.storm_rate,
         )  # fmt: skip
-        # As fast as one process can connect without making those wait whom it has connected already.
+        # As fast as one process can connect without delaying the connections that it already has.
         come = structs.replace(crowd, job="drain", at_once=STORM_AT_ONCE, stay=True)
         with at.load(talk) as talking, at.load(come) as coming:
             calm = talking.measure(settings.seconds, settings.warm_up)
@@ -134,6 +134,6 @@ def storm(at: Stage) -> Iterator[Figures]:
         storm_load_share=round(drained.load_ns / 1e9 / max(drained.seconds, 1e-9), 3),
         calm_p50_ms=calm_ms.p50_ms, calm_p99_ms=calm_ms.p99_ms,
     )  # fmt: skip
-    # The server's time went to both: it is no price of the live messages alone.
+    # The server's time covers both, so it is not the cost of the live messages alone.
     figures.server_us = None
     yield figures

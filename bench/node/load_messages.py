@@ -1,4 +1,4 @@
-"""What a load process is told, and what it says back: one line of JSON each, over its pipes."""
+"""The orders to a load process and its reports: one line of JSON each, over its pipes."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class Order(Struct, kw_only=True):
     """fill: persons who write, numbered from `writer`."""
     writer: int = 0
     kill: bool = False
-    """fill: kill the server at the last answer, without letting it draw breath."""
+    """fill: kill the server immediately after the last answer."""
     at_once: int = 256
     """Connections being made at a time; 0: all."""
     stay: bool = False
     """drain: remain connected until told otherwise."""
     plant: bool = False
-    """Overlook one message, to see that it is missed."""
+    """Ignore one message, to check that the loss is noticed."""
 
 
 class Window(Struct, kw_only=True):

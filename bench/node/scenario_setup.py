@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from . import people
 from .figures import Figures, from_seen
+from .load_messages import Order, Seen
 from .machine import Calibration, connections_max
-from .orders import Order, Seen
 from .server import ADMIT_ALL, Server
 from .workers import Load, split
 
@@ -44,7 +44,7 @@ class Settings(Struct, frozen=True):
     """Load processes, where one could become the bottleneck."""
     folder: str | None = None
     plant: bool = False
-    """Overlook one message, to see that it is missed."""
+    """Ignore one message, to check that the loss is noticed."""
     profile: int = 0
     """Show so many lines of where the server's time goes; it is slower then, and the figures mean nothing."""
 
@@ -92,7 +92,7 @@ class Stage:
         return from_seen(scenario, seen, self.calibration.take(), loads, **more)
 
     def connections(self, others: int = 0) -> int:
-        """How many there may be besides `others`."""
+        """How many devices the machine allows besides `others`."""
         return min(self.settings.connections, connections_max()) - others
 
 
