@@ -1,7 +1,7 @@
-# `make` alone lists what there is. Everything runs in .venv, which is made on first use.
+# `make` alone lists the commands. Everything runs in .venv, which is created on first use.
 
-# The system's own Python, if it is new enough: distributions build it with profile-guided optimisation, and then
-# everything costs a fifth less than with one that was built without (docs/performance.md).
+# The system's own Python, if it is new enough: distributions build it with profile-guided optimisation, which makes
+# everything a fifth cheaper (docs/performance.md).
 PYTHON ?= $(shell /usr/bin/python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
   && echo /usr/bin/python3 || echo python3)
 SEEDS  ?= 500
@@ -22,21 +22,21 @@ help: ## list these commands
 	@echo
 	@echo "  Numbers can be given: make sim SEEDS=50, make kills N=10, make verify MINUTES=10, make run ARGS='--port 9000'"
 
-setup: $(READY) ## make .venv with the pinned tools and this package (done by the others when needed)
+setup: $(READY) ## create .venv with the pinned tools and this package (the other commands do this when needed)
 
-run: $(READY) ## serve on 127.0.0.1:8640, and say what to try next
+run: $(READY) ## run a server on 127.0.0.1:8640, and print what to try next
 	@$(BIN)/nightmail serve $(ARGS)
 
-demo: $(READY) ## three devices and a server that is killed, in one picture
+demo: $(READY) ## watch three devices and a server that is killed
 	@$(BIN)/nightmail demo
 
-demo-picture: $(READY) ## draw that for the README
-	@$(BIN)/nightmail demo --record docs/demo.svg
+demo-picture: $(READY) ## draw the demo for the README
+	@$(PY) -m pictures.demo docs/demo.svg
 
 chat-picture: $(READY) ## draw the chat for the README, from a real conversation
-	@$(PY) -m nightmail.cli.chat.picture docs/chat.svg
+	@$(PY) -m pictures.chat docs/chat.svg
 
-live: $(READY) ## watch the simulated world at work, live
+live: $(READY) ## watch a simulation
 	@$(PY) -m sim.runs.live
 
 docs: $(READY) ## write the tables of docs/ that follow from the code
@@ -69,7 +69,7 @@ check: $(READY) ## format, lint, types, import rules
 	@echo "== import rules"
 	@$(BIN)/lint-imports --no-logo
 
-format: $(READY) ## put the code in form and mend what can be mended
+format: $(READY) ## format the code and fix what ruff can fix
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
 
@@ -83,13 +83,13 @@ powercuts: $(READY) ## N power cuts over the real log and the real rows
 kills: $(READY) ## N kills of the real server process: at any instant, at an ack, inside a checkpoint
 	@$(PY) -m sim.runs.kills --kills $(or $(N),50)
 
-claims: $(READY) ## N claims of keys by 64 at once, with crashes: none is given twice
+claims: $(READY) ## N claims of keys by 64 requesters at once, with crashes: no key is given twice
 	@$(PY) -m sim.runs.claims --claims $(or $(N),1000000)
 
-verify: $(READY) ## chaos on a real server for MINUTES (or one), judged by what clients saw
+verify: $(READY) ## chaos on a real server for MINUTES (default 1), judged by what clients saw
 	@$(BIN)/nightmail verify --minutes $(MINUTES) $(ARGS)
 
-teeth: $(READY) ## plant bugs, and see that each is caught
+teeth: $(READY) ## plant known bugs, and check that each is caught
 	@$(PY) -m sim.runs.teeth
 
 bench: $(READY) ## cost of a message in a whole server; some of it: SCENARIOS=busy,idle, all sizes: BENCH=--full
@@ -110,15 +110,15 @@ bench-store: $(READY) ## cost of the sealed store on a client: messages, history
 soak: $(READY) ## simulated worlds for MINUTES, or until interrupted
 	@$(PY) -m sim.runs.soak --minutes $(MINUTES)
 
-fuzz: $(READY) ## for SECONDS, everything that reads what a peer wrote, guided by coverage
+fuzz: $(READY) ## for SECONDS, coverage-guided fuzzing of everything that reads a peer's bytes
 	@$(PY) -c 'import atheris' 2>/dev/null || $(PY) -m pip install --quiet --disable-pip-version-check 'atheris==3.0.0'
 	@$(PY) -m tests.fuzz --seconds $(SECONDS)
 
-clean: ## remove .venv and everything the tools left behind
+clean: ## remove .venv and everything that the tools created
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .pytest_cache .ruff_cache
-	find src sim bench tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src sim bench pictures tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A bare Debian has python3 without ensurepip: a superuser gets the missing package, others are told.
+# A bare Debian has python3 without ensurepip: as root, install the missing package; otherwise say how.
 $(READY): pyproject.toml requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Nightmail needs Python 3.11 or newer as $(PYTHON); name another one with: make PYTHON=python3.12 …" >&2; exit 1; }

@@ -1,1 +1,1 @@
-"""What things cost, measured on the real engine. Never decides whether something is right or wrong by a clock."""
+"""Benchmarks of the real engine. They fail if a promise is broken, never because something is slow."""

@@ -20,7 +20,7 @@ from nightmail.model.records import Acked, ChangesAcked, Envelope, Record, Sent
 from nightmail.model.rows import Change, Entry, Gap, Need
 from nightmail.model.words import Kind, Lane
 
-from .rig import Broken, Rig
+from .measured_node import Broken, Rig
 
 BODY_BYTES = 500
 GROUP = 32

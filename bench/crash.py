@@ -1,7 +1,7 @@
 """A node that is killed in the middle of its work: `python -m bench.crash FOLDER MESSAGES SAVES`.
 
-Told to save (1) it takes checkpoints as ever; told not to (0) it takes none. Its last words are
-what it had been promised, as JSON; then it ends as `kill -9` would end it.
+With SAVES 1 it takes checkpoints as usual, with 0 it takes none. Before the end it prints, as JSON, what it had
+answered; then it ends as `kill -9` would end it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from nightmail.engine.loop import LoopLimits
 from nightmail.engine.saver import SaverLimits
 
-from .rig import Rig
-from .stage import Settings, Stage
+from .measured_node import Rig
+from .scenario_setup import Settings, Stage
 
 DEVICES = 50
 NEVER = 1 << 40

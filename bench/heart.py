@@ -19,10 +19,10 @@ import msgspec
 from nightmail.engine.ports import EngineError
 
 from .figures import Figures, as_json, heading, record, row, say
+from .measured_node import Broken
 from .meter import ACCOUNTS
-from .rig import Broken
+from .scenario_setup import FULL, QUICK, Settings
 from .scenarios import SCENARIOS
-from .stage import FULL, QUICK, Settings
 
 
 def run(names: list[str], settings: Settings) -> list[Figures]:

@@ -1,8 +1,8 @@
 """Where the CPU time goes: one account per purpose, on the loop's thread and on the others.
 
 Knows:   the CPU clocks of this process and of each of its threads; its memory and what it wrote.
-Never:   measures single records: reading a thread's clock costs a microsecond or two, so accounts
-         change hands per batch, and the price of the reading is kept apart (`meter`).
+Never:   measures single records: reading a thread's clock costs a microsecond or two, so the account is switched
+         per batch, and the cost of reading the clock is counted apart (`meter`).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Meter:
         return before
 
     def calibrate(self) -> None:
-        """Now and then do a fixed piece of work, to tell a slow machine from slow code."""
+        """Do a fixed piece of work at intervals, to tell a slow machine from slow code."""
         now = time.monotonic_ns()
         if now - self._calibrated_at < CALIBRATE_NS:
             return

@@ -1,4 +1,4 @@
-"""How long a node takes to be there again after `kill -9`, and whether it is all there."""
+"""How long a node takes to restart after `kill -9`, and whether all data is there."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 from .crash import DEVICES
 from .figures import Figures
+from .measured_node import Broken, Rig
 from .meter import rss_mib
-from .rig import Broken, Rig
-from .stage import Settings, data_folder
+from .scenario_setup import Settings, data_folder
 
 
 def recovery(settings: Settings) -> Iterator[Figures]:

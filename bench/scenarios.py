@@ -1,4 +1,4 @@
-"""What is measured: the same traffic among few, many, absent, and long-known people."""
+"""What is measured: traffic among few devices, many devices, offline devices, and devices with a long history."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from .clients import Talk
 from .figures import Figures
 from .recovery import recovery
-from .stage import Settings, Stage, stage
+from .scenario_setup import Settings, Stage, stage
 
 TALKS = 50
 """Talks active at a time where few people talk, each with 8 messages in flight."""
 MANY_TALKS = 200
-"""The same where many people do. They are out of step with each other, so that batches are smaller all the same."""
+"""The same where many people talk. They are not in step with each other, so batches are smaller."""
 PIECE = 100_000
 """The most messages behind one figure of `history`."""
 WARM_UP = 20
@@ -44,7 +44,7 @@ def crowd(settings: Settings) -> Iterator[Figures]:
 
 
 def scattered(settings: Settings) -> Iterator[Figures]:
-    """100,000 devices, and each message comes from somebody else: nothing can be put together."""
+    """100,000 devices, and each message comes from another one, so nothing can be batched per sender."""
     yield from _crowd("scattered", settings, settings.messages // 4, burst=1)
 
 
@@ -53,7 +53,7 @@ def _crowd(name: str, settings: Settings, messages: int, burst: int) -> Iterator
         at.register(settings.crowd)
         talks = at.pair_up(at.devices)
         slots = MANY_TALKS * 8 // burst
-        # Everybody has said something before: nobody's rows are new.
+        # Every device has sent something before, so no row is new.
         _once(at, talks, slots)
         at.clients.run(lambda: at.progress(at.clients.delivered, at.clients.sent, "messages"))
         before, sent = at.begin(), at.clients.sent
@@ -63,7 +63,7 @@ def _crowd(name: str, settings: Settings, messages: int, burst: int) -> Iterator
 
 
 def waiting(settings: Settings) -> Iterator[Figures]:
-    """10, 1,000 or 10,000 messages wait for each device that is away; then all of them come back."""
+    """10, 1,000 or 10,000 messages wait for each offline device; then all devices come back."""
     for depth in settings.depths:
         name = f"waiting-{depth}"
         with stage(name, settings) as at:

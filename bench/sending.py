@@ -1,6 +1,6 @@
 """A whole send, as a client does it: composed, sealed for every device, stored, framed.
 
-Knows:   the client's machine, its real store in a temporary folder, and a server that only ever says yes.
+Knows:   the client's machine, its real store in a temporary folder, and a server that accepts everything.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Sender:
         return self._machine.turn().frames
 
     def answer(self, frames: list[bytes]) -> None:
-        """Say yes to everything, until nothing more is asked."""
+        """Accept everything, until the client sends nothing more."""
         while frames:
             for frame in frames:
                 for item in decode_from_device(frame):

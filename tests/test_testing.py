@@ -76,14 +76,14 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
         pass
 
 
-def test_settings_of_whoever_runs_the_tests_do_not_leak_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_of_the_environment_do_not_leak_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NIGHTMAIL_SERVER__PORT", "not a port")
     with running_server({"operator.open_metrics": False}) as server:
         assert isinstance(server, RunningServer)
         assert len(server.operator_token) >= 16
 
 
-def test_pytest_has_a_fixture_for_whoever_asks_for_it(pytester: pytest.Pytester) -> None:
+def test_pytest_has_a_fixture(pytester: pytest.Pytester) -> None:
     pytester.makeconftest('pytest_plugins = ["nightmail.testing.fixtures"]')
     pytester.makepyfile(
         "def test_it(nightmail_server):\n    assert nightmail_server.register('ada').profile.is_dir()\n"

@@ -36,13 +36,19 @@ def name(path: Path) -> str:
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    silent = [name(p) for p in modules("src", "sim", "bench") if ast.get_docstring(ast.parse(p.read_text())) is None]
+    silent = [
+        name(p)
+        for p in modules("src", "sim", "bench", "pictures")
+        if ast.get_docstring(ast.parse(p.read_text())) is None
+    ]
     assert silent == []
 
 
 def test_no_file_holds_a_second_idea() -> None:
     long = {
-        name(p): lines for p in modules("src", "sim", "bench") if (lines := len(p.read_text().splitlines())) > LINES_MAX
+        name(p): lines
+        for p in modules("src", "sim", "bench", "pictures")
+        if (lines := len(p.read_text().splitlines())) > LINES_MAX
     }
     assert long == {}
 
@@ -50,7 +56,7 @@ def test_no_file_holds_a_second_idea() -> None:
 def test_nothing_is_left_for_later() -> None:
     left = [
         f"{name(p)}:{number}"
-        for p in modules("src", "sim", "bench", "tests")
+        for p in modules("src", "sim", "bench", "pictures", "tests")
         for number, line in enumerate(p.read_text().splitlines(), 1)
         if LATER.search(line)
     ]

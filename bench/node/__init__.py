@@ -6,5 +6,5 @@
         └──► load process(es): python -m bench.node.load ───┘  every promise is checked here, on the fly
 
 Knows:   the protocol as any client does, and what the kernel says about a process.
-Never:   looks into the server while it runs, or asks it how it feels.
+Never:   looks into the server while it runs, or asks the server for figures.
 """

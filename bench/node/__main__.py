@@ -18,12 +18,12 @@ import sys
 import msgspec
 
 from bench.figures import say
-from bench.rig import Broken
+from bench.measured_node import Broken
 
 from .figures import Figures, as_json, heading, record, row
+from .scenario_setup import FULL, TINY, Settings, stage
 from .scenarios import DEFAULT, SCENARIOS
 from .server import ServerFailed
-from .stage import FULL, TINY, Settings, stage
 
 
 def run(names: list[str], settings: Settings) -> list[Figures]:

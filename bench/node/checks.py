@@ -1,7 +1,7 @@
-"""What was promised, and what came: lost, doubled, reordered, changed. And how long it took.
+"""Compares what was promised with what arrived: lost, doubled, reordered, changed messages; and latencies.
 
-Knows:   what each mailbox has shown so far, and nothing else: it is the memory that an honest client has.
-Never:   forgives: whatever is not exactly as promised is counted, and the run fails.
+Knows:   what each mailbox has shown so far, as an honest client does.
+Never:   tolerates a deviation: each is counted, and the run fails.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Tally(Struct):
     repeated: int = 0
     """Offered again under the same number, as an unacknowledged entry may be; a client shows it once."""
     refused: int = 0
-    """Asked to try again later."""
+    """Sends that the server asked to repeat later."""
     sent: int = 0
     answered: int = 0
     shown: int = 0
@@ -54,7 +54,7 @@ class Inbox:
         self._at = 0
         self._missing: set[int] = set()
         self._plant = plant
-        """Overlook one message, to see that it is missed."""
+        """Ignore one message, to check that the loss is noticed."""
 
     def take(self, first: int, entries: tuple[Entry, ...]) -> bool:
         """Entries `first`, `first + 1`, …; whether any of them was new."""

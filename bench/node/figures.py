@@ -13,7 +13,7 @@ from msgspec import Struct
 from bench import figures as heart
 
 from .checks import quantile_ms
-from .orders import Seen
+from .load_messages import Seen
 
 BUSY_LOAD = 0.8
 """A load process that uses more of a core than this may be what is measured."""

@@ -1,8 +1,8 @@
-"""WebSocket, the client's side, as cheap as it can be: the load must never be what is measured.
+"""A minimal WebSocket client, so cheap that the load generator does not distort the measurement.
 
 Knows:   RFC 6455 as far as one server needs it: a handshake, masked binary frames out, plain ones in.
 Touches: one transport.
-Never:   reconnects by itself: whoever owns the link decides.
+Never:   reconnects by itself: its owner decides.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ except ImportError:  # where no wheel with the C part exists
 
 HOST = "127.0.0.1"
 MASK = b"\x5a\x13\xc7\x88"
-"""Masks protect proxies from pages; between two processes of one machine any will do."""
+"""Masks protect proxies from web pages; between two processes of one machine any mask will do."""
 REQUEST = (
     f"GET {PATH} HTTP/1.1\r\nHost: {HOST}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
@@ -39,7 +39,7 @@ class Link(asyncio.Protocol):
         self._partial = b""
         self.is_open = False
         self.retry_ms: int | None = None
-        """Whoever refused this connection says: not sooner than this."""
+        """The server refused this connection, and asks to retry after this time."""
         self.closed_with = 0
         """The close code, if the server said one."""
         self.transport: asyncio.Transport | None = None

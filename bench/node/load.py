@@ -1,6 +1,6 @@
 """A load process: one job, told over standard input, its findings on standard output.
 
-Started by the orchestrator, never by hand. Whatever it does not expect ends it, with words.
+Started by the orchestrator, never by hand. An unexpected input ends it with an error message.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 import msgspec
 import uvloop
 
-from .hold import hold
+from .idle_load import hold
+from .load_messages import Order
 from .machine import raise_open_files
-from .mail import drain, fill
-from .orders import Order
+from .mailbox_load import drain, fill
+from .pair_load import talk
 from .pipes import Pipes
-from .talk import talk
 
 JOBS = {"talk": talk, "talk_mqtt": talk, "fill": fill, "drain": drain, "hold": hold}
 
@@ -38,7 +38,7 @@ async def _work() -> None:
     pipes = await Pipes.open()
     order = msgspec.json.decode(await pipes.line(), type=Order)
     raise_open_files()
-    # Messages make no cycles; looking for them would only delay what is measured.
+    # Messages make no reference cycles, so garbage collection would only disturb the measurement.
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
     await JOBS[order.job](order, pipes)

@@ -68,7 +68,7 @@ def raise_open_files() -> None:
 
 
 class Calibration:
-    """A fixed piece of work, done now and then while others are measured: tells a slow machine from slow code."""
+    """A fixed piece of work, done at intervals while others are measured: tells a slow machine from slow code."""
 
     def __init__(self) -> None:
         self._taken: list[int] = []

@@ -1,6 +1,6 @@
-"""Who is who: the n-th person's name, device and token, and how they come into the server's books.
+"""The name, device and token of the n-th person, and how persons are registered.
 
-A few register over HTTP, as people do. Many are put into the data folder by the engine itself, before
+A few register over HTTP, as real clients do. Many are put into the data folder by the engine itself, before
 the server starts: the same records in the same log, only without a request for each.
 """
 
@@ -13,7 +13,7 @@ from hashlib import sha256
 from http.client import HTTPConnection
 from pathlib import Path
 
-from bench.rig import Broken, Rig
+from bench.measured_node import Broken, Rig
 from nightmail.model.answers import Joined
 from nightmail.model.effects import Answer
 from nightmail.model.ids import SERVER, account_id, device_id

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from .link import HOST
-from .orders import Seen, Window
+from .load_messages import Seen, Window
 
 CONNECT_S = 60.0
 
@@ -27,7 +27,7 @@ class Pipes:
         return cls(reader)
 
     async def line(self) -> bytes:
-        """b"" once nobody will say anything more."""
+        """b"" at the end of the input."""
         return await self._reader.readline()
 
     async def window(self) -> Window | None:
@@ -62,7 +62,7 @@ async def connect_one(protocol: asyncio.Protocol, port: int) -> None:
 
 
 async def until(so: Callable[[], bool], most_s: float) -> bool:
-    """Look now and then; whether it came true in time."""
+    """Poll a condition. True if it became true in time."""
     deadline = asyncio.get_running_loop().time() + most_s
     while not so():
         if asyncio.get_running_loop().time() > deadline:

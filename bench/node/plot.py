@@ -2,7 +2,7 @@
 
     make bench BENCH=--record && make bench-plot
 
-Knows:   what was aimed at. Bars are what was measured, ticks are the aims.
+Knows:   the goals. Bars are measured values, ticks are goals.
 Touches: bench/results.jsonl, read only; the one file it draws.
 """
 

@@ -1,14 +1,14 @@
-"""All scenarios by name, and which of them run when nobody says otherwise."""
+"""All scenarios by name, and which of them run by default."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from .absent import idle, offline, storm
-from .depth import depth
 from .figures import Figures
-from .stage import Stage
-from .talking import busy, crowd, peers, phone, phone_one_way, phone_open
+from .live_scenarios import busy, crowd, peers, phone, phone_one_way, phone_open
+from .offline_scenarios import idle, offline, storm
+from .scenario_setup import Stage
+from .size_scenarios import depth
 
 SCENARIOS: dict[str, Callable[[Stage], Iterator[Figures]]] = {
     "phone": phone,

@@ -1,4 +1,4 @@
-"""The server's own entry, for trees without a command line, and for a look at where its time goes."""
+"""Starts the server under a profiler, to see where its time goes."""
 
 from __future__ import annotations
 

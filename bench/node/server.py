@@ -1,4 +1,4 @@
-"""A server process: started as anybody would start it, and ended as nobody wants it to end.
+"""A server process, started by its command line, and killed or stopped.
 
 Knows:   where it listens, its process id, what it wrote to standard error.
 Touches: one data folder, signals to its own child.
@@ -16,7 +16,6 @@ import tempfile
 import time
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException
-from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -35,7 +34,7 @@ RAISED: Mapping[str, str] = {
     "NIGHTMAIL_GATEWAY__ITEMS_BURST": MANY,
     "NIGHTMAIL_HTTP__REGISTRATIONS_PER_MINUTE": "0",
 }
-"""One device of a benchmark says what thousands would: the limits for single devices are out of its way."""
+"""One benchmark device sends as much as thousands, so limits per device are lifted."""
 ADMIT_ALL: Mapping[str, str] = {
     "NIGHTMAIL_GATEWAY__CONNECTS_PER_S": MANY,
     "NIGHTMAIL_GATEWAY__CONNECTS_BURST": MANY,
@@ -47,12 +46,7 @@ class ServerFailed(Exception):
 
 
 def command(*, profile: bool = False) -> list[str]:
-    has_command_line = find_spec("nightmail.cli") is not None and find_spec("nightmail.cli.serve") is not None
-    return [
-        sys.executable,
-        "-m",
-        *(("nightmail", "serve") if has_command_line and not profile else ("bench.node.serve",)),
-    ]
+    return [sys.executable, "-m", *(("bench.node.serve",) if profile else ("nightmail", "serve"))]
 
 
 def free_port() -> int:
@@ -128,7 +122,7 @@ class Server:
         return self._process.pid
 
     def kill(self) -> None:
-        """SIGKILL: no goodbye, no last checkpoint."""
+        """SIGKILL: no last checkpoint."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:

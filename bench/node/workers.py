@@ -1,4 +1,4 @@
-"""Load processes, seen from outside: start them, tell them, hear them, and put together what they saw.
+"""Starts load processes, sends them orders, reads their reports, and merges them.
 
 Knows:   that windows are told in the machine's monotonic time, so that several processes measure the same one.
 Touches: its own children and their pipes.
@@ -16,11 +16,11 @@ from typing import Self
 
 import msgspec
 
-from bench.rig import Broken
+from bench.measured_node import Broken
 
 from .checks import Tally, add_up
+from .load_messages import Order, Seen, Window
 from .machine import Calibration
-from .orders import Order, Seen, Window
 
 LINE_S = 1_800.0
 WARM_UP_S = 1.0
@@ -115,7 +115,7 @@ class Load:
 
 
 def put_together(parts: list[Seen]) -> Seen:
-    """Counts are added; the server's clock is one clock, whoever read it."""
+    """Add the counts. All processes read the same server clock, so it is taken once."""
     tally = Tally()
     for name in Tally.__struct_fields__:
         setattr(tally, name, sum(getattr(part.tally, name) for part in parts))

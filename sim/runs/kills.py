@@ -40,10 +40,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from nightmail.client.limits import ClientLimits
 from nightmail.model.words import Lane
 from nightmail.testing import RunningServer, running_server
-from nightmail.verify.cast import Actor
+from nightmail.verify.participants import Participant
 from nightmail.verify.plan import Plan
+from nightmail.verify.redelivery import ConnectionCheck, RedeliveryCheck
 from nightmail.verify.run import Result, Run
-from nightmail.verify.tap import Line, Tap
 
 KINDS = ("after an ack", "in a checkpoint", "random")
 SETTINGS = {"data.checkpoint_ms": 250, "data.wal_pages": 64}
@@ -58,25 +58,25 @@ IN_MODIFY = 0x2
 WAL_HEADER, FRAME_HEADER = 32, 24
 
 
-class Trigger(Tap):
+class Trigger(RedeliveryCheck):
     """Kills at an ack, once it is armed."""
 
     def __init__(self, name: str, campaign: Kills) -> None:
         super().__init__(name)
         self._campaign = campaign
 
-    def line(self) -> Line:
-        return TimedLine(self, self._campaign)
+    def connection(self) -> ConnectionCheck:
+        return TimedConnection(self, self._campaign)
 
     def accepted(self) -> None:
         self._campaign.on_ack()
 
 
-class TimedLine(Line):
+class TimedConnection(ConnectionCheck):
     """Notes when a frame came, so that it can be said how soon after it the kill was."""
 
-    def __init__(self, tap: Tap, campaign: Kills) -> None:
-        super().__init__(tap)
+    def __init__(self, check: RedeliveryCheck, campaign: Kills) -> None:
+        super().__init__(check)
         self._campaign = campaign
 
     def down(self, payload: bytes) -> None:
@@ -104,12 +104,12 @@ class Kills(Run):
         machine this process loses its turn inside of it (seen: up to 11 ms, with 0.1 ms of work), and whether
         the signal was out by then cannot be seen from here."""
 
-    def tap(self, name: str) -> Tap:
+    def redelivery_check(self, name: str) -> RedeliveryCheck:
         return Trigger(name, self)
 
-    async def storm(self) -> None:
-        for actor in self.actors:
-            self.do(self._writing(actor, Random(self._chance.getrandbits(64))))
+    async def execute(self) -> None:
+        for participant in self.participants:
+            self.do(self._writing(participant, Random(self._chance.getrandbits(64))))
         for number in range(self._count):
             kind = KINDS[number % len(KINDS)]
             await self._flowing()
@@ -123,20 +123,20 @@ class Kills(Run):
 
     # --- load -----------------------------------------------------------------------------------
 
-    async def _writing(self, actor: Actor, chance: Random) -> None:
-        others = [person for person in range(self.plan.people) if person != self.plan.owner(actor.number)]
+    async def _writing(self, participant: Participant, chance: Random) -> None:
+        others = [person for person in range(self.plan.people) if person != self.plan.owner(participant.number)]
         while not self._over:
             to = chance.choice(others)
-            await actor.write(self.handles[to], to, chance.choice((Lane.NORMAL, Lane.NORMAL, Lane.HIGH)), 200)
+            await participant.write(self.handles[to], to, chance.choice((Lane.NORMAL, Lane.NORMAL, Lane.HIGH)), 200)
             await asyncio.sleep(chance.expovariate(20))
 
     async def _flowing(self) -> None:
         """Until messages are acknowledged again, as many as it takes to be sure."""
         wanted = len(self.ledger.acked) + FLOWING
         while len(self.ledger.acked) < wanted:
-            self.ledger.moved.clear()
+            self.ledger.changed.clear()
             async with asyncio.timeout(STUCK_S):
-                await self.ledger.moved.wait()
+                await self.ledger.changed.wait()
 
     # --- instants -------------------------------------------------------------------------------
 

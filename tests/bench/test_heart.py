@@ -9,9 +9,9 @@ import pytest
 
 from bench import figures, heart
 from bench.clients import Clients
-from bench.rig import Broken, Rig
+from bench.measured_node import Broken, Rig
+from bench.scenario_setup import TINY
 from bench.scenarios import SCENARIOS
-from bench.stage import TINY
 from nightmail.model.effects import Answer
 from nightmail.model.refusals import Overloaded
 

@@ -12,9 +12,9 @@ from bench import figures as heart
 from bench.node import __main__ as node
 from bench.node.checks import BODY, Inbox, Tally, add_up, histogram, quantile_ms
 from bench.node.figures import Figures, as_object, row
-from bench.node.orders import Order, Seen
+from bench.node.load_messages import Order, Seen
 from bench.node.plot import draw, newest
-from bench.node.stage import TINY
+from bench.node.scenario_setup import TINY
 from bench.node.workers import put_together, split
 from nightmail.model.rows import Entry
 from nightmail.model.words import Kind

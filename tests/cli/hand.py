@@ -50,3 +50,13 @@ def one_sentence(result: Result) -> str:
     assert result.stderr.startswith("nightmail: ")
     assert result.stderr.count("\n") == 1
     return result.stderr.removeprefix("nightmail: ").strip()
+
+
+def a_conversation(hand: Hand) -> tuple[str, str]:
+    """Ada and Bob have written to each other, and both know it."""
+    ada, bob = hand.registers("ada"), hand.registers("bob")
+    hand.gets("send", "-p", ada, bob, "Lunch at the café?", "--wait", "sent")
+    hand.gets("listen", "-p", bob, "--until-empty")
+    hand.gets("send", "-p", bob, ada, "Rather dinner.", "--wait", "sent")
+    hand.gets("listen", "-p", ada, "--until-empty")
+    return ada, bob

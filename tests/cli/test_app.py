@@ -12,7 +12,7 @@ import click
 import pytest
 
 from nightmail.cli.app import COMMANDS, nightmail
-from nightmail.cli.failing import Exit
+from nightmail.cli.errors import Exit
 from tests.cli.hand import Hand
 
 ROOT = Path(__file__).parent.parent.parent
@@ -40,7 +40,7 @@ def test_every_command_explains_itself_and_stands_in_the_documentation(words: tu
 
 def test_the_list_of_commands_says_what_each_of_them_says() -> None:
     context = click.Context(nightmail)
-    for name, (_, line) in COMMANDS.items():
+    for name, line in COMMANDS.items():
         found = nightmail.get_command(context, name)
         assert found is not None
         assert found.short_help == line
@@ -52,7 +52,7 @@ def test_every_exit_code_stands_in_the_documentation() -> None:
 
 
 def test_every_event_that_scripts_may_see_stands_in_the_documentation() -> None:
-    told = set(re.findall(r'"type": "(\w+)"', (ROOT / "src/nightmail/cli/saying.py").read_text()))
+    told = set(re.findall(r'"type": "(\w+)"', (ROOT / "src/nightmail/cli/json_shapes.py").read_text()))
     assert told - set(re.findall(r"`(\w+)`", DOCS)) == set()
 
 
@@ -63,7 +63,7 @@ def test_a_command_that_does_not_exist_is_a_mistake_of_usage(hand: Hand) -> None
 
 
 def test_nothing_of_the_server_is_imported_to_send_a_message() -> None:
-    code = "import sys, nightmail.cli.app, nightmail.cli.send; sys.exit('nightmail.server' in sys.modules)"
+    code = "import sys, nightmail.cli.app, nightmail.cli.commands.send; sys.exit('nightmail.server' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -8,7 +8,7 @@ from nightmail.client.messages import Message, Tick
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.model.ids import MessageId
 from nightmail.model.words import Kind, Lane
-from nightmail.verify.ledger import Ledger, Mark, Verdict
+from nightmail.verify.ledger import Ledger, MessageLabel, Verdict
 
 DEVICES = {0: (0, 1), 1: (2, 3)}
 """Two people with two devices each."""
@@ -21,14 +21,14 @@ class Story:
         self.ledger = Ledger("run", DEVICES)
         self.histories: dict[int, list[Message]] = {device: [] for devices in DEVICES.values() for device in devices}
         for number in range(1, count + 1):
-            mark = self.ledger.next_mark(0, 1, Lane.NORMAL)
-            assert mark == Mark("run", 0, 1, Lane.NORMAL, number)
+            label = self.ledger.next_label(0, 1, Lane.NORMAL)
+            assert label == MessageLabel("run", 0, 1, Lane.NORMAL, number)
             ident = str(MessageId(1_000 + number, number, 1, "x"))
             message = Message(
                 id=ident, peer=1, by=1, own=False, at=number, state=Tick.SENT,
-                body=encode_content(Content(Kind.TEXT, mark.text(10))),
+                body=encode_content(Content(Kind.TEXT, label.text(10))),
             )  # fmt: skip
-            self.ledger.wrote(ident, mark)
+            self.ledger.wrote(ident, label)
             self.ledger.was_sent(ident)
             self.ledger.was_delivered(0, ident)
             self.histories[0].append(replace(message, own=True, state=Tick.DELIVERED))
@@ -67,16 +67,16 @@ def test_an_authors_other_device_counts_too_and_so_does_the_author() -> None:
 
 def test_what_was_never_sent_although_everything_healed_is_lost() -> None:
     story = Story()
-    mark = story.ledger.next_mark(0, 1, Lane.NORMAL)
-    story.ledger.wrote("1:9:9:x", mark)
+    label = story.ledger.next_label(0, 1, Lane.NORMAL)
+    story.ledger.wrote("1:9:9:x", label)
     assert not story.ledger.done
     assert story.verdict().lost > 0
 
 
 def test_what_failed_with_a_reason_is_not_lost() -> None:
     story = Story()
-    mark = story.ledger.next_mark(0, 1, Lane.NORMAL)
-    story.ledger.wrote("1:9:9:x", mark)
+    label = story.ledger.next_label(0, 1, Lane.NORMAL)
+    story.ledger.wrote("1:9:9:x", label)
     story.ledger.has_failed("1:9:9:x", "too_old")
     assert counts(story.verdict()) == (0, 0, 0, 0)
 
@@ -94,9 +94,9 @@ def test_another_order_in_the_history_or_in_what_was_told_is_reordered() -> None
     story.histories[2].reverse()
     assert counts(story.verdict()) == (0, 0, 2, 0)
     story = Story()
-    told = list(story.ledger.told[3])
-    story.ledger.told[3].clear()
-    story.ledger.told[3].update(reversed(told))
+    told = list(story.ledger.shown[3])
+    story.ledger.shown[3].clear()
+    story.ledger.shown[3].update(reversed(told))
     assert counts(story.verdict()) == (0, 0, 2, 0)
 
 

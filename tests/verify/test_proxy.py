@@ -9,11 +9,11 @@ import pytest
 
 from nightmail.model.words import Lane
 from nightmail.testing import RunningServer, running_server
-from nightmail.verify.cast import Actor
 from nightmail.verify.ledger import Ledger
+from nightmail.verify.participants import Participant
 from nightmail.verify.plan import Fault
 from nightmail.verify.proxy import Proxy, Upstream
-from nightmail.verify.tap import Tap
+from nightmail.verify.redelivery import RedeliveryCheck
 
 
 @pytest.fixture(scope="module")
@@ -28,27 +28,27 @@ def test_whatever_happens_to_the_line_a_message_arrives_once(fault: Fault, serve
 
     async def story() -> None:
         ledger = Ledger("run", {0: (0,), 1: (1,)})
-        tap = Tap("ada")
-        async with Proxy(Upstream(server.url), tap) as proxy, asyncio.timeout(60):
-            actors = [Actor(0, ada, proxy.url, ledger), Actor(1, bob, server.url, ledger)]
-            for actor in actors:
-                await actor.open()
+        check = RedeliveryCheck("ada")
+        async with Proxy(Upstream(server.url), check) as proxy, asyncio.timeout(60):
+            participants = [Participant(0, ada, proxy.url, ledger), Participant(1, bob, server.url, ledger)]
+            for participant in participants:
+                await participant.open()
             try:
-                await actors[0].write(bob.handle, 1, Lane.NORMAL, 0)
+                await participants[0].write(bob.handle, 1, Lane.NORMAL, 0)
                 while not ledger.acked:
-                    ledger.moved.clear()
-                    await ledger.moved.wait()
-                suffering = asyncio.ensure_future(proxy.suffer(fault, 0.2))
+                    ledger.changed.clear()
+                    await ledger.changed.wait()
+                suffering = asyncio.ensure_future(proxy.inject(fault, 0.2))
                 for _ in range(5):
-                    await actors[0].write(bob.handle, 1, Lane.NORMAL, 0)
+                    await participants[0].write(bob.handle, 1, Lane.NORMAL, 0)
                 assert await suffering
                 while not ledger.done:
-                    ledger.moved.clear()
-                    await ledger.moved.wait()
-                verdict = ledger.judge({actor.number: actor.history() for actor in actors})
+                    ledger.changed.clear()
+                    await ledger.changed.wait()
+                verdict = ledger.judge({participant.number: participant.history() for participant in participants})
             finally:
-                for actor in actors:
-                    await actor.leave()
-        assert (verdict.sent, verdict.broken, tap.unexplained) == (6, 0, 0)
+                for participant in participants:
+                    await participant.leave()
+        assert (verdict.sent, verdict.broken, check.unexplained) == (6, 0, 0)
 
     asyncio.run(story())

@@ -13,12 +13,12 @@ from nightmail.verify.run import Run
 class Forgetful(Run):
     """After a kill the server begins again with what it knew at first, as if nothing had ever been synced."""
 
-    async def storm(self) -> None:
+    async def execute(self) -> None:
         assert self.server is not None
         await asyncio.to_thread(self.server.stop)
         shutil.copytree(self.server.folder, self.server.home / "before")
         await asyncio.to_thread(self.server.start)
-        await super().storm()
+        await super().execute()
 
     async def kill(self, server: RunningServer, down_s: float) -> None:
         await asyncio.to_thread(server.kill)

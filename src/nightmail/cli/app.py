@@ -1,7 +1,8 @@
-"""The group of commands. A command's module is imported when it is called: `send` need not wait for a web server.
+"""The group of commands. A command's module is imported when it is called, so `send` does not load a web server.
 
-Knows:   the names of the commands, in the order in which people meet them.
-Touches: nothing until a command is asked for.
+Knows:   the names of the commands, in the order in which a new user needs them. The module `commands/x_y.py`
+         defines the command `x-y`, under the name `command`.
+Touches: nothing until a command is called.
 """
 
 from __future__ import annotations
@@ -10,32 +11,32 @@ from importlib import import_module, metadata
 
 import click
 
-from .failing import explained
+from .errors import explained
 
-COMMANDS: dict[str, tuple[str, str]] = {
-    "serve": ("serve", "Run a server."),
-    "register": ("register", "Make an account and its first device."),
-    "chat": ("chat", "Conversations in this terminal."),
-    "send": ("send", "Send a message; also without a network."),
-    "listen": ("listen", "Print messages and ticks as they come."),
-    "history": ("history", "Show what was written with somebody."),
-    "search": ("search", "Find messages by their words, on this device."),
-    "contacts": ("contacts", "Names for people, on this device alone."),
-    "block": ("block", "Take nothing more from somebody."),
-    "unblock": ("block:unblock", "Take messages from somebody again."),
-    "verify-contact": ("verify_contact", "Compare safety numbers with somebody."),
-    "link": ("link", "Make this a further device of an account, or take one in."),
-    "migrate": ("migrate", "Move the account to a new device, with its history."),
-    "devices": ("devices", "List, link, rename and remove the devices of an account."),
-    "lock": ("lock", "Set and remove the PIN against a stolen number."),
-    "profile": ("profile", "Show and change what keeps a profile sealed."),
-    "trace": ("trace", "Tell the whole life of one message; for operators."),
-    "config": ("config", "Show and check the settings of a server."),
-    "verify": ("verify", "Try to make a server lose, double or reorder messages."),
-    "demo": ("demo", "Watch three devices and a server that is killed."),
-    "completion": ("completion", "Print a script that completes commands in your shell."),
+COMMANDS: dict[str, str] = {
+    "serve": "Run a server.",
+    "register": "Create an account with its first device.",
+    "chat": "Chat in this terminal.",
+    "send": "Send a message; works offline.",
+    "listen": "Print messages and receipts as they arrive.",
+    "history": "Show the messages of one conversation.",
+    "search": "Search messages on this device.",
+    "contacts": "Give contacts names that only this device knows.",
+    "block": "Stop receiving messages from a contact.",
+    "unblock": "Receive messages from a contact again.",
+    "verify-contact": "Compare safety numbers with a contact.",
+    "link": "Make this machine another device of an account, or approve one.",
+    "migrate": "Move the account and its history to a new device.",
+    "devices": "List, link, rename and remove the devices of an account.",
+    "lock": "Set or remove the PIN that protects an account from takeover.",
+    "profile": "Show or change how a profile's encryption key is protected.",
+    "trace": "Show the delivery log of one message; for operators.",
+    "config": "Show and check the settings of a server.",
+    "verify": "Try to make a server lose, duplicate or reorder messages.",
+    "demo": "Watch three devices and a server that is killed.",
+    "completion": "Print a completion script for your shell.",
 }
-"""Name → (module, or module:name; one line for the list of commands)."""
+"""Name → one line for the list of commands."""
 
 
 class Commands(click.Group):
@@ -47,12 +48,11 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        return getattr(import_module(f"nightmail.cli.{module}"), name or "command")
+        return import_module(f"nightmail.cli.commands.{cmd_name.replace('-', '_')}").command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> object:
         with explained():
@@ -62,14 +62,14 @@ class Commands(click.Group):
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
-    epilog="Each command explains itself: nightmail send --help. Exit codes are listed in docs/cli.md.",
+    epilog="Help for one command: nightmail send --help. docs/cli.md lists the exit codes.",
 )
 @click.version_option(metadata.version("nightmail"), "--version", message="nightmail %(version)s")
 def nightmail() -> None:
-    """Messages that arrive exactly once, in order, on every device.
+    """Encrypted messages that arrive exactly once, in order, on every device.
 
     \b
-    A first try, in two terminals:
+    Try it in two terminals:
       nightmail serve
       nightmail register ada && nightmail register bob
       nightmail send --profile ada bob 'Hello, Bob.'

@@ -1,8 +1,8 @@
-"""A registration lock's PIN, from a file, the environment, or the person.
+"""Reads the PIN of a registration lock from a file, the environment or a prompt.
 
-    --pin-file FILE  >  NIGHTMAIL_PIN  >  asked, without echo
+    --pin-file FILE  >  NIGHTMAIL_PIN  >  a prompt without echo
 
-Never:   takes a PIN as an argument: every process of the machine can read those.
+Never:   takes a PIN as an argument, because other processes can read a command line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from .failing import Exit, Failure
+from .errors import Exit, Failure
 from .unlocking import can_ask
 
 VARIABLE = "NIGHTMAIL_PIN"
@@ -22,12 +22,12 @@ VARIABLE = "NIGHTMAIL_PIN"
 def pin_file_option(command: Any) -> Any:
     return click.option(
         "--pin-file", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
-        help=f"Where the PIN stands; also {VARIABLE}. Otherwise it is asked for.",
+        help=f"A file with the PIN; also {VARIABLE}. By default, you are asked for it.",
     )(command)  # fmt: skip
 
 
 def given_pin(pin_file: str | None) -> str:
-    """Empty: none was given."""
+    """The PIN from the file or the environment; empty if there is none."""
     if not pin_file:
         return os.environ.get(VARIABLE, "")
     try:
@@ -39,9 +39,11 @@ def given_pin(pin_file: str | None) -> str:
 def ask_pin(what: str, *, twice: bool = False) -> str:
     if not can_ask():
         raise Failure(
-            Exit.LOCKED, "A PIN is needed, and nobody can be asked.", f"Give it with --pin-file or {VARIABLE}."
+            Exit.LOCKED,
+            "A PIN is needed, and standard input is no terminal.",
+            f"Give it with --pin-file or {VARIABLE}.",
         )
     pin = str(click.prompt(what, hide_input=True, err=True))
-    if twice and click.prompt("The same again", hide_input=True, err=True) != pin:
-        raise Failure(Exit.LOCKED, "The two are not the same.", "Nothing was changed.")
+    if twice and click.prompt("Repeat it", hide_input=True, err=True) != pin:
+        raise Failure(Exit.LOCKED, "The two PINs differ.", "Nothing was changed.")
     return pin

@@ -1,11 +1,11 @@
-"""Which profile a command is about, and which servers that profile talks to.
+"""Which profile a command uses, and which servers it connects to.
 
-    --profile PATH or NAME  >  NIGHTMAIL_PROFILE  >  the only one there is
-    --server URL            >  NIGHTMAIL_SERVER   >  what the profile remembers  >  this machine's default port
+    --profile PATH or NAME  >  NIGHTMAIL_PROFILE  >  the only profile there is
+    --server URL            >  NIGHTMAIL_SERVER   >  the addresses stored in the profile  >  this machine's default port
 
-Knows:   a name is a folder below ~/.local/share/nightmail; anything with a slash is a path.
+Knows:   a name means a folder in ~/.local/share/nightmail; anything with a slash is a path.
 Touches: the file `servers` in a profile folder: one address per line.
-Never:   opens a profile; the client does, and holds it.
+Never:   opens a profile; the client does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nightmail.client.limits import ClientLimits
 from nightmail.client.link.http import Http
 from nightmail.client.link.route import Route
 
-from .failing import Exit, Failure
+from .errors import Exit, Failure
 from .unlocking import passphrase_option, secret_for
 
 DEFAULT_SERVER = "http://127.0.0.1:8640"
@@ -38,13 +38,13 @@ STORE_FILE = "nightmail.db"
 
 
 def base() -> Path:
-    """Where profiles are kept."""
+    """The folder that holds the profiles."""
     data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(data).expanduser() / "nightmail"
 
 
 def folder_for(handle: str) -> Path:
-    """The profile of a handle. Whatever a handle holds, its folder stays below `base`."""
+    """The profile folder of a handle. It is inside `base`, whatever characters the handle has."""
     name = handle.replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
     return base() / (f"%2E{name[1:]}" if name.startswith(".") else name)
 
@@ -54,7 +54,7 @@ def handle_of(folder: Path) -> str:
 
 
 def known() -> list[Path]:
-    """Every profile below `base`."""
+    """Every profile in `base`."""
     return sorted(each.parent for each in base().glob(f"*/{STORE_FILE}"))
 
 
@@ -64,33 +64,35 @@ def named(profile: str) -> Path:
 
 
 def short_name(path: Path) -> str:
-    """What --profile takes for it."""
+    """The shortest value of --profile that means it."""
     if path.parent == base():
         return handle_of(path)
     return str(path) if os.sep in str(path) else f".{os.sep}{path}"
 
 
 def chosen(profile: str | None) -> Path:
-    """The profile that a command is about; it exists. Raises Failure."""
+    """The profile that a command uses; it exists. Raises Failure."""
     if profile := profile or os.environ.get(PROFILE_VARIABLE):
         path = named(profile)
         if not (path / STORE_FILE).exists():
             raise Failure(
-                Exit.NO_PROFILE, f"There is no profile at {path}.", "Make one: nightmail register HANDLE."
+                Exit.NO_PROFILE, f"There is no profile at {path}.", "Create one: nightmail register HANDLE."
             )  # fmt: skip
         return path
     match known():
         case []:
-            raise Failure(Exit.NO_PROFILE, f"There is no profile in {base()}.", "Make one: nightmail register HANDLE.")
+            raise Failure(
+                Exit.NO_PROFILE, f"There is no profile in {base()}.", "Create one: nightmail register HANDLE."
+            )
         case [only]:
             return only
         case several:
             names = ", ".join(handle_of(each) for each in several)
-            raise Failure(Exit.NO_PROFILE, f"Which profile? There are: {names}.", "Name one with --profile.")
+            raise Failure(Exit.NO_PROFILE, f"There are several profiles: {names}.", "Name one with --profile.")
 
 
 def servers_of(path: Path | None, given: Sequence[str] = ()) -> list[str]:
-    """Where to connect, in this order."""
+    """The servers to try, in this order."""
     if given:
         return list(given)
     if variable := os.environ.get(SERVER_VARIABLE):
@@ -107,7 +109,7 @@ def remember_servers(path: Path, servers: Sequence[str]) -> None:
 
 
 def client_of(path: Path, servers: Sequence[str], **options: Any) -> Client:
-    """A client on a profile, with what opens it. Raises Failure for an address that is none."""
+    """A client on a profile, with the secret that opens it. Raises click.UsageError for a bad address or CA file."""
     options.setdefault("secret", secret_for(path))
     try:
         return Client(path, servers, **options)
@@ -117,8 +119,8 @@ def client_of(path: Path, servers: Sequence[str], **options: Any) -> Client:
         raise click.UsageError(f"{options.get('ca_file')} cannot be used: {error.strerror or error}") from None
 
 
-def stranger(servers: Sequence[str], ca_file: str | None) -> Http:
-    """For questions that anybody may ask."""
+def anonymous_http(servers: Sequence[str], ca_file: str | None) -> Http:
+    """For requests that need no account."""
     tls = ssl.create_default_context(cafile=ca_file) if ca_file else None
     return Http([address.http for address in Route(servers, ClientLimits(), SystemRandom()).addresses], tls=tls)
 
@@ -134,17 +136,17 @@ def profile_option(command: Any) -> Any:
     command = passphrase_option(command)
     return click.option(
         "-p", "--profile", metavar="NAME|PATH", shell_complete=_complete,
-        help=f"Whose device this is; also {PROFILE_VARIABLE}. Not needed while there is only one.",
+        help=f"The profile to use; also {PROFILE_VARIABLE}. Not needed if there is only one.",
     )(command)  # fmt: skip
 
 
 def server_options(command: Any) -> Any:
     command = click.option(
         "--ca-file", type=click.Path(exists=True, dir_okay=False),
-        help="Who may vouch for the server's certificate, PEM.",
+        help="CA certificates that may sign the server's, PEM.",
     )(command)  # fmt: skip
     return click.option(
         "-s", "--server", "servers", metavar="URL", multiple=True,
-        help=f"Where the server is; may be repeated; also {SERVER_VARIABLE}. "
-        f"Otherwise what the profile remembers, or {DEFAULT_SERVER}.",
+        help=f"Address of a server; may be repeated; also {SERVER_VARIABLE}. "
+        f"By default the addresses stored in the profile, or {DEFAULT_SERVER}.",
     )(command)  # fmt: skip

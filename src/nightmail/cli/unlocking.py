@@ -1,9 +1,9 @@
-"""What opens a profile, and what is to keep a new one: from options, the environment, or the person.
+"""Which secret opens a profile, and which one protects a new profile: from options, the environment or a prompt.
 
-    --passphrase-file FILE  >  NIGHTMAIL_PASSPHRASE  >  NIGHTMAIL_PASSPHRASE_FILE  >  asked, without echo
+    --passphrase-file FILE  >  NIGHTMAIL_PASSPHRASE  >  NIGHTMAIL_PASSPHRASE_FILE  >  a prompt without echo
 
-Knows:   which profile wants a passphrase; the others open by themselves.
-Never:   takes a passphrase as an argument: every process of the machine can read those.
+Knows:   which profiles need a passphrase.
+Never:   takes a passphrase as an argument, because other processes can read a command line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nightmail.client import KeyFile, Keyring, Passphrase
 from nightmail.client.profile import keybox
 from nightmail.client.profile.protection import Secret
 
-from .failing import Exit, Failure
+from .errors import Exit, Failure
 
 VARIABLE = "NIGHTMAIL_PASSPHRASE"
 FILE_VARIABLE = "NIGHTMAIL_PASSPHRASE_FILE"
@@ -27,29 +27,29 @@ _META = "nightmail.unlocking"
 
 
 def passphrase_option(command: Any) -> Any:
-    """For every command that opens a profile. The value waits in the context until a profile asks for it."""
+    """For every command that opens a profile. The value is kept in click's context until a profile needs it."""
     return click.option(
         "--passphrase-file", type=click.Path(exists=True, dir_okay=False), expose_value=False, callback=_keep("file"),
-        help=f"Where the profile's passphrase stands, if it has one; also {FILE_VARIABLE} and {VARIABLE}.",
+        help=f"A file with the profile's passphrase, if it has one; also {FILE_VARIABLE} and {VARIABLE}.",
     )(command)  # fmt: skip
 
 
 def keeping_options(command: Any) -> Any:
-    """For every command that makes a profile, or changes what keeps it."""
+    """For every command that creates a profile."""
     for option in (
         click.option("--keyring", is_flag=True, expose_value=False, callback=_keep("keyring"),
-                     help="Keep the profile's key in the system's keyring."),
+                     help="Keep the profile's encryption key in the system's keyring."),
         click.option("--key-file", type=click.Path(dir_okay=False), metavar="FILE", expose_value=False,
-                     callback=_keep("key_file"), help="Keep it in this file; made if it is not there."),
+                     callback=_keep("key_file"), help="Keep the key in this file; created if missing."),
         click.option("--passphrase", is_flag=True, expose_value=False, callback=_keep("passphrase"),
-                     help="Keep it by a passphrase, which is asked for now."),
+                     help="Protect the key by a passphrase; asks for it."),
     ):  # fmt: skip
         command = option(command)
     return command
 
 
 def secret_for(path: Path) -> Secret | None:
-    """What opens this profile; None: it opens by itself."""
+    """The secret that opens this profile; None if it needs no passphrase."""
     if keybox.kind_of(path) != "passphrase":
         return None
     if (given := _given()) is not None:
@@ -58,23 +58,23 @@ def secret_for(path: Path) -> Secret | None:
 
 
 def secret_to_keep() -> Secret | None:
-    """What is to keep a new profile; None: nothing was said."""
-    wishes = {name: value for name in ("keyring", "key_file", "passphrase") if (value := _meta().get(name))}
-    if len(wishes) > 1:
-        raise click.UsageError("Say one of --passphrase, --keyring and --key-file.")
-    if "keyring" in wishes:
+    """The secret for a new profile; None if no option names one."""
+    given_options = {name: value for name in ("keyring", "key_file", "passphrase") if (value := _meta().get(name))}
+    if len(given_options) > 1:
+        raise click.UsageError("Use only one of --passphrase, --keyring and --key-file.")
+    if "keyring" in given_options:
         return Keyring()
-    if "key_file" in wishes:
-        return KeyFile(str(wishes["key_file"]))
+    if "key_file" in given_options:
+        return KeyFile(str(given_options["key_file"]))
     if (given := _given()) is not None:
         return given
-    return ask_new() if wishes else None
+    return ask_new() if given_options else None
 
 
 def ask_new() -> Passphrase:
     first = _ask("New passphrase")
-    if _ask("The same again") != first:
-        raise Failure(Exit.LOCKED, "The two are not the same.", "Nothing was changed.")
+    if _ask("Repeat it") != first:
+        raise Failure(Exit.LOCKED, "The two passphrases differ.", "Nothing was changed.")
     return Passphrase(first)
 
 
@@ -88,7 +88,7 @@ def from_file(file: str) -> Passphrase:
     return Passphrase(text)
 
 
-# --- small things -----------------------------------------------------------------------------
+# --- sources ----------------------------------------------------------------------------------
 
 
 def _given() -> Passphrase | None:
@@ -104,7 +104,7 @@ def _given() -> Passphrase | None:
 def _ask(what: str) -> str:
     if not can_ask():
         raise Failure(
-            Exit.LOCKED, "A passphrase is needed, and nobody can be asked.",
+            Exit.LOCKED, "A passphrase is needed, and standard input is no terminal.",
             f"Give it with --passphrase-file, {FILE_VARIABLE} or {VARIABLE}.",
         )  # fmt: skip
     return str(click.prompt(what, hide_input=True, err=True))

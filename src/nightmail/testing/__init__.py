@@ -1,4 +1,4 @@
-"""For other people's tests: a real server process on a free port and a folder of its own.
+"""For tests of other projects: a real server process on a free port, with a temporary data folder.
 
     with running_server() as server:
         ada, bob = server.register("ada"), server.register("bob")
@@ -8,15 +8,15 @@
             server.kill()       # SIGKILL
             server.restart()    # on the same port and the same folder
 
-`async with running_server() as server` does the same without stopping the event loop while it starts. For
-pytest, `pytest_plugins = ["nightmail.testing.fixtures"]` in conftest.py gives the fixture `nightmail_server`.
+`async with running_server() as server` does the same without blocking the event loop. For pytest, put
+`pytest_plugins = ["nightmail.testing.fixtures"]` into conftest.py to get the fixture `nightmail_server`.
 
-Knows:   how to start a server, and how it says that it is there.
+Knows:   how to start a server, and how the server reports that it is ready.
 Touches: one process, one temporary folder.
-Never:   sleeps: it waits for what the process says.
+Never:   sleeps: it waits for the output of the process.
 """
 
-from .device import Device
+from .registered_device import RegisteredDevice
 from .running import RunningServer, ServerFailed, running_server
 
-__all__ = ["Device", "RunningServer", "ServerFailed", "running_server"]
+__all__ = ["RegisteredDevice", "RunningServer", "ServerFailed", "running_server"]

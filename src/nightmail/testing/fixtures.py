@@ -1,4 +1,4 @@
-"""The fixture `nightmail_server`, for whoever asks for it: `pytest_plugins = ["nightmail.testing.fixtures"]`."""
+"""The pytest fixture `nightmail_server`: `pytest_plugins = ["nightmail.testing.fixtures"]`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A server process: start, kill, restart, stop.
 
-Knows:   `nightmail serve --json` says one line when it can be connected to, and how it ends.
-Touches: the process it started, and the folder it made. Both are gone when the `with` ends.
-Never:   kills what it did not start.
+Knows:   `nightmail serve --json` prints one line when it accepts connections.
+Touches: the process it started, and the folder it made. Both are gone when the `with` block ends.
+Never:   kills a process that it did not start.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from typing import Any, Self
 
 from nightmail.server.operator import FILE_NAME
 
-from .device import Device
+from .registered_device import RegisteredDevice
 
 START_S = 60.0
-"""No start takes this long unless something is wrong: a log of millions of records is read in less."""
+"""A start that takes longer has failed: a log of millions of records is read in less."""
 
 SMALL: Mapping[str, object] = {
     "data.segment_bytes": 4 << 20,
@@ -37,15 +37,15 @@ SMALL: Mapping[str, object] = {
     "http.links_per_minute": 4_095,
     "log.level": "warning",
 }
-"""What suits a test: little disk, a quick stop, any number of accounts and links. None decides about a message."""
+"""For tests: little disk, a quick stop, no limits on registering and linking. None affects delivery."""
 
 
 class ServerFailed(Exception):
-    """The process did not come up. The text has what it said."""
+    """The process did not start. The text holds its output."""
 
 
 class RunningServer:
-    """Use it with `with` or `async with`. All methods wait until it is so."""
+    """Use it with `with` or `async with`. All methods return when the change is complete."""
 
     def __init__(self, settings: Mapping[str, object] | None = None, folder: Path | None = None, port: int = 0) -> None:
         self._settings = dict(SMALL) | dict(settings or {})
@@ -57,7 +57,7 @@ class RunningServer:
     def __repr__(self) -> str:
         return f"<server at {self.url or 'nowhere'}, process {self.pid}>"
 
-    # --- life -----------------------------------------------------------------------------------
+    # --- with -----------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         self._home = tempfile.TemporaryDirectory(prefix="nightmail-", ignore_cleanup_errors=True)
@@ -72,7 +72,7 @@ class RunningServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            # Whatever is left in a folder that nobody will open again needs no last checkpoint.
+            # The folder is removed afterwards, so no last checkpoint is needed.
             self.kill()
         finally:
             if self._home:
@@ -86,11 +86,11 @@ class RunningServer:
     ) -> None:
         await asyncio.to_thread(self.__exit__, kind, error, trace)
 
-    # --- what it is -----------------------------------------------------------------------------
+    # --- properties -----------------------------------------------------------------------------
 
     @property
     def home(self) -> Path:
-        """A temporary folder; the data folder and the profiles of `register` are in it."""
+        """A temporary folder that holds the data folder and the profiles of `register`."""
         assert self._home is not None, "use `with`"
         return Path(self._home.name)
 
@@ -101,7 +101,7 @@ class RunningServer:
 
     @property
     def pid(self) -> int | None:
-        """None: it does not run."""
+        """None if it does not run."""
         return self._process.pid if self._process else None
 
     @property
@@ -112,22 +112,22 @@ class RunningServer:
     def operator_token(self) -> str:
         return (self.folder / FILE_NAME).read_text("ascii").strip()
 
-    # --- starting and ending --------------------------------------------------------------------
+    # --- start and stop -------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start it on its folder. Returns when it can be connected to. Raises ServerFailed."""
+        """Start it on its folder. Returns when it accepts connections. Raises ServerFailed."""
         assert self._process is None, "it runs already"
         self._port = self._port or free_port()
         flags = {**self._settings, "data.folder": self.folder, "server.port": self._port}
-        words = [f"--{name.replace('.', '-').replace('_', '-')}={_written(value)}" for name, value in flags.items()]
-        # Settings of whoever runs the tests must not change what is tested.
+        words = [f"--{name.replace('.', '-').replace('_', '-')}={_flag_value(value)}" for name, value in flags.items()]
+        # Settings in the environment of the tests must not reach the server.
         environ = {name: value for name, value in os.environ.items() if not name.startswith("NIGHTMAIL_")}
         with self._open_log() as log:
             process = self._process = subprocess.Popen(
                 [sys.executable, "-m", "nightmail", "serve", "--json", *words],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environ, process_group=0,
             )  # fmt: skip
-        # The one way to wait for a line with a limit that also works where there is no event loop.
+        # readline has no timeout, and there may be no event loop: a timer kills a process that prints nothing.
         overdue = threading.Timer(START_S, process.kill)
         overdue.start()
         try:
@@ -140,19 +140,19 @@ class RunningServer:
             overdue.cancel()
         if not line:
             self.kill()
-            raise ServerFailed(f"the server did not start: {self.log.strip()[-2_000:] or 'it said nothing'}")
+            raise ServerFailed(f"the server did not start: {self.log.strip()[-2_000:] or 'it printed nothing'}")
         self.url = json.loads(line)["url"]
 
     def kill(self) -> None:
-        """SIGKILL. What was acknowledged is in the log."""
+        """SIGKILL. Every acknowledged record is in the log."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """SIGTERM: devices are sent elsewhere, a last checkpoint is taken."""
+        """SIGTERM: closes the connections, and takes a last checkpoint."""
         self._end(signal.SIGTERM)
 
     def restart(self) -> None:
-        """On the same port and the same folder; killed first if it runs."""
+        """Kill it if it runs, and start it on the same port and folder."""
         self.kill()
         self.start()
 
@@ -167,7 +167,7 @@ class RunningServer:
 
     @property
     def log(self) -> str:
-        """What it wrote to standard error, over all its starts."""
+        """Its standard error, over all its starts."""
         try:
             return (self.home / "server.log").read_text("utf-8", "replace")
         except OSError:
@@ -176,18 +176,18 @@ class RunningServer:
     def _open_log(self) -> Any:
         return (self.home / "server.log").open("ab")
 
-    # --- people ---------------------------------------------------------------------------------
+    # --- devices --------------------------------------------------------------------------------
 
-    def register(self, handle: str) -> Device:
-        """An account and its first device."""
-        device = Device(handle, self._profile(handle), self.url)
-        _apart(_join(device))
+    def register(self, handle: str) -> RegisteredDevice:
+        """Create an account with its first device."""
+        device = RegisteredDevice(handle, self._profile(handle), self.url)
+        _run_in_thread(_join(device))
         return device
 
-    def link(self, device: Device, label: str = "second device") -> Device:
-        """A further device of the same account."""
-        other = Device(device.handle, self._profile(device.handle), self.url)
-        _apart(_link(device, other, label))
+    def link(self, device: RegisteredDevice, label: str = "second device") -> RegisteredDevice:
+        """Link another device to the same account."""
+        other = RegisteredDevice(device.handle, self._profile(device.handle), self.url)
+        _run_in_thread(_link(device, other, label))
         return other
 
     def _profile(self, handle: str) -> Path:
@@ -207,9 +207,9 @@ def running_server(
 
 
 def free_port() -> int:
-    """A port that is free, and that no outgoing connection is given while the server is down.
+    """A free port outside the kernel's range for outgoing connections.
 
-    A port from the kernel's own range may be taken by the very clients that wait for the server to come back.
+    A port inside that range could be taken by a client's connection while the server is down.
     """
     try:
         lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
@@ -224,24 +224,24 @@ def free_port() -> int:
     raise ServerFailed("no port is free on this machine")
 
 
-async def _join(device: Device) -> None:
+async def _join(device: RegisteredDevice) -> None:
     async with device.client(handle=device.handle) as client:
         await client.ready()
 
 
-async def _link(device: Device, other: Device, label: str) -> None:
+async def _link(device: RegisteredDevice, other: RegisteredDevice, label: str) -> None:
     async with device.client() as client:
         await client.link_here(other.profile, label)
 
 
-def _apart(work: Any) -> None:
-    """Run a coroutine to its end, also where an event loop runs already."""
+def _run_in_thread(work: Any) -> None:
+    """Run a coroutine to its end in another thread, because an event loop may already run in this one."""
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
             asyncio.run(work)
-        except BaseException as error:  # noqa: BLE001 (whatever it is, the caller shall have it)
+        except BaseException as error:  # noqa: BLE001 (raised again in the caller's thread)
             failed.append(error)
 
     thread = threading.Thread(target=run, name="nightmail register")
@@ -251,5 +251,5 @@ def _apart(work: Any) -> None:
         raise failed[0]
 
 
-def _written(value: object) -> str:
+def _flag_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

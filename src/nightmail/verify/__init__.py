@@ -1,14 +1,14 @@
-"""A chaos run on a server, and the verdict: what was lost, doubled, reordered, handed out again without need.
+"""A chaos run on a server, and the verdict: what was lost, duplicated, reordered, or redelivered without a reason.
 
-    plan.py      what happens when, from one seed
-    cast.py      the people: real clients that keep their profiles, and may be closed and opened again
-    wire.py      WebSocket frames cut out of a stream of bytes
-    proxy.py     what stands between a device and the server: cuts, stalls, swallows, doubles, impersonates
-    tap.py       what went over the wire, judged entry by entry
-    ledger.py    what was written, acknowledged and shown, and the verdict
-    run.py       all of it together
+    plan.py              what happens when, from one seed
+    participants.py      real clients with profiles of their own, which are closed and opened again
+    websocket_frames.py  splits a byte stream into WebSocket frames
+    proxy.py             between a device and the server: cuts, stalls, drops, duplicates, impersonates
+    redelivery.py        checks each delivered entry: may the server deliver it again?
+    ledger.py            what was written, acknowledged and shown, and the verdict
+    run.py               a whole run
 
-Knows:   clients and the wire. The server may be anybody's.
-Touches: sockets, profile folders, and the server's process if it was started for this.
-Never:   asks the server how it did: only what clients saw is judged.
+Knows:   clients and the wire. Any server that speaks the protocol can be tested.
+Touches: sockets, profile folders, and the server process if the run started it.
+Never:   asks the server: only what clients saw is judged.
 """

@@ -1,7 +1,7 @@
-"""What was written, acknowledged and shown; and the verdict.
+"""What was written, acknowledged and shown, and the verdict.
 
-Knows:   every message by the mark in its text: who wrote it, in which lane, as which of theirs.
-Never:   judges by anything but what clients said and what their profiles hold at the end.
+Knows:   every message by the label in its text: its author, recipient, lane and number.
+Never:   judges by anything but the events of clients and their profiles at the end.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from nightmail.client.messages import Message, Tick
 from nightmail.model.words import Lane
 
 NOTES = 20
-"""Examples of what broke that are kept."""
+"""How many broken promises are described."""
 
 
-class Mark(NamedTuple):
-    """Which message this is, whatever its id."""
+class MessageLabel(NamedTuple):
+    """Identifies a message by its text, independent of its id."""
 
     run: str
     by: int
@@ -30,13 +30,13 @@ class Mark(NamedTuple):
     """The person it is for."""
     lane: Lane
     n: int
-    """The how-many-th of this device, person and lane."""
+    """1, 2, 3 … for this device, person and lane."""
 
     def text(self, padding: int) -> str:
         return f"verify {self.run} {self.by} {self.to} {int(self.lane)} {self.n} " + "." * padding
 
     @classmethod
-    def parse(cls, text: str) -> Mark | None:
+    def parse(cls, text: str) -> MessageLabel | None:
         words = text.split(" ")
         if len(words) < 7 or words[0] != "verify":
             return None
@@ -47,15 +47,15 @@ class Verdict(Struct, frozen=True, kw_only=True):
     sent: int
     """Messages that the server acknowledged."""
     delivered: int
-    """Of these, shown on every device they were for."""
+    """Of these, shown on every device that they were addressed to."""
     lost: int
-    """Missing on a device they were for, counted per device; or never sent although everything healed."""
+    """Missing on an addressed device, counted per device; or never sent although all faults ended."""
     doubled: int
     reordered: int
     unticked: int
-    """Delivered, and their author was never told."""
+    """Delivered, but the author never got a receipt."""
     failed: int
-    """Given up with a reason, which is no loss."""
+    """Failed with a reason; not counted as lost."""
     notes: list[str]
 
     @property
@@ -64,74 +64,74 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 
 class Ledger:
-    """Filled while it happens, by handlers of every client."""
+    """Filled during the run, by event handlers of every client."""
 
     def __init__(self, run: str, addressed: Mapping[int, Sequence[int]]) -> None:
         """`addressed`: person → their devices."""
         self._run, self._addressed = run, addressed
         self._owner = {device: person for person, devices in addressed.items() for device in devices}
         self._next: Counter[tuple[int, int, Lane]] = Counter()
-        self.written: dict[str, Mark] = {}
-        """Message id → what it is; whatever a client took into its outbox."""
+        self.written: dict[str, MessageLabel] = {}
+        """Message id → label, of every message that a client queued."""
         self.acked: set[str] = set()
         self.ticked: set[tuple[int, str]] = set()
-        """(device, message): what each device was told of. Only its author's counts."""
+        """(device, message id) of every delivery receipt. Only those of the author count."""
         self.failed: dict[str, str] = {}
-        self.told: dict[int, Counter[str]] = {device: Counter() for device in self._owner}
-        """Device → ids in the order in which it was first told of them, and how often it was."""
-        self.missing: set[tuple[int, Mark]] = set()
-        """(device, message) that was not shown yet."""
-        self.moved = asyncio.Event()
-        """Something happened."""
+        self.shown: dict[int, Counter[str]] = {device: Counter() for device in self._owner}
+        """Device → message ids in the order of their first event, and how many events there were."""
+        self.missing: set[tuple[int, MessageLabel]] = set()
+        """(device, message) pairs that were not shown yet."""
+        self.changed = asyncio.Event()
+        """Set after every event."""
 
-    # --- while it happens -----------------------------------------------------------------------
+    # --- events ---------------------------------------------------------------------------------
 
-    def next_mark(self, by: int, to: int, lane: Lane) -> Mark:
+    def next_label(self, by: int, to: int, lane: Lane) -> MessageLabel:
         self._next[by, to, lane] += 1
-        return Mark(self._run, by, to, lane, self._next[by, to, lane])
+        return MessageLabel(self._run, by, to, lane, self._next[by, to, lane])
 
-    def wrote(self, message_id: str, mark: Mark) -> None:
-        self.written[message_id] = mark
-        # Others may have been told before whoever wrote it was.
+    def wrote(self, message_id: str, label: MessageLabel) -> None:
+        self.written[message_id] = label
+        # Recipients may have got the message before its author got the id.
         self.missing.update(
-            (device, mark) for device in self.devices_for(mark) if message_id not in self.told[device]
+            (device, label) for device in self.devices_for(label) if message_id not in self.shown[device]
         )  # fmt: skip
-        self.moved.set()
+        self.changed.set()
 
     def was_sent(self, message_id: str) -> None:
         self.acked.add(message_id)
-        self.moved.set()
+        self.changed.set()
 
     def was_delivered(self, device: int, message_id: str) -> None:
         self.ticked.add((device, message_id))
-        self.moved.set()
+        self.changed.set()
 
     def has_failed(self, message_id: str, reason: str) -> None:
         self.failed[message_id] = reason
-        self.moved.set()
+        self.changed.set()
 
     def was_shown(self, device: int, message: Message) -> None:
-        self.told[device][message.id] += 1
-        if mark := Mark.parse(message.text):
-            self.missing.discard((device, mark))
-        self.moved.set()
+        self.shown[device][message.id] += 1
+        if label := MessageLabel.parse(message.text):
+            self.missing.discard((device, label))
+        self.changed.set()
 
-    def devices_for(self, mark: Mark) -> list[int]:
-        """Everyone who must show it: the recipient's devices, and the author's other ones."""
-        own = self._addressed[self._owner[mark.by]]
-        return [device for device in (*self._addressed[mark.to], *own) if device != mark.by]
+    def devices_for(self, label: MessageLabel) -> list[int]:
+        """The devices that must show it: the recipient's devices, and the author's other ones."""
+        own = self._addressed[self._owner[label.by]]
+        return [device for device in (*self._addressed[label.to], *own) if device != label.by]
 
     @property
     def done(self) -> bool:
-        """Everything is shown, and its authors know."""
+        """True if every message is shown everywhere and its author has a receipt."""
         if self.missing:
             return False
-        return all((mark.by, ident) in self.ticked or ident in self.failed for ident, mark in self.written.items())
+        return all((label.by, ident) in self.ticked or ident in self.failed for ident, label in self.written.items())
 
     # --- the verdict ----------------------------------------------------------------------------
 
     def judge(self, histories: Mapping[int, Sequence[Message]]) -> Verdict:
-        """`histories`: what each device's profile holds at the end, in the order of display."""
+        """`histories`: the messages of each device's profile at the end, in display order."""
         judge = _Judge(self, histories)
         return judge.verdict()
 
@@ -140,36 +140,39 @@ class _Judge:
     def __init__(self, ledger: Ledger, histories: Mapping[int, Sequence[Message]]) -> None:
         self._ledger, self._histories = ledger, histories
         self._notes: list[str] = []
-        self._marks: dict[int, list[tuple[Mark, Message]]] = {
-            device: [(mark, message) for message in history if (mark := Mark.parse(message.text))]
+        self._labels: dict[int, list[tuple[MessageLabel, Message]]] = {
+            device: [(label, message) for message in history if (label := MessageLabel.parse(message.text))]
             for device, history in histories.items()
         }
 
     def verdict(self) -> Verdict:
         own = {
-            message.id: message for device, pairs in self._marks.items() for mark, message in pairs if mark.by == device
+            message.id: message
+            for device, pairs in self._labels.items()
+            for label, message in pairs
+            if label.by == device
         }
-        acked = self._ledger.acked | {ident for ident, message in own.items() if message.state in _GOT_THERE}
-        written = {**self._ledger.written, **{ident: _mark(message) for ident, message in own.items()}}
+        acked = self._ledger.acked | {ident for ident, message in own.items() if message.state in _ACCEPTED}
+        written = {**self._ledger.written, **{ident: _label(message) for ident, message in own.items()}}
         lost, whole = self._lost(written, acked, own)
         unticked = [ident for ident in whole if own[ident].state not in _TICKED]
-        self._note("its author was never told", unticked, written)
+        self._note("its author never got a receipt", unticked, written)
         return Verdict(
             sent=len(acked), delivered=len(whole), lost=lost, doubled=self._doubled(), reordered=self._reordered(),
             unticked=len(unticked), failed=len(self._ledger.failed), notes=self._notes,
         )  # fmt: skip
 
     def _lost(
-        self, written: dict[str, Mark], acked: set[str], own: dict[str, Message]
+        self, written: dict[str, MessageLabel], acked: set[str], own: dict[str, Message]
     ) -> tuple[int, list[str]]:  # fmt: skip
         lost, whole = 0, list[str]()
-        shown = {device: {mark for mark, _ in pairs} for device, pairs in self._marks.items()}
-        for ident, mark in written.items():
+        shown = {device: {label for label, _ in pairs} for device, pairs in self._labels.items()}
+        for ident, label in written.items():
             if ident in self._ledger.failed and ident not in acked:
                 continue
-            missing = [device for device in self._ledger.devices_for(mark) if mark not in shown[device]]
+            missing = [device for device in self._ledger.devices_for(label) if label not in shown[device]]
             if ident not in own or (ident not in acked and not missing):
-                missing.append(mark.by)
+                missing.append(label.by)
             if missing:
                 lost += len(missing)
                 self._note(f"not on devices {missing}", [ident], written)
@@ -179,55 +182,55 @@ class _Judge:
 
     def _doubled(self) -> int:
         doubled = 0
-        for device, told in self._ledger.told.items():
-            twice = [ident for ident, count in told.items() if count > 1]
+        for device, shown in self._ledger.shown.items():
+            twice = [ident for ident, count in shown.items() if count > 1]
             doubled += len(twice)
-            self._note(f"told twice on device {device}", twice, self._ledger.written)
-            marks = Counter(mark for mark, _ in self._marks[device])
-            again = [str(mark) for mark, count in marks.items() if count > 1]
+            self._note(f"two events on device {device}", twice, self._ledger.written)
+            labels = Counter(label for label, _ in self._labels[device])
+            again = [str(label) for label, count in labels.items() if count > 1]
             doubled += len(again)
             self._note(f"twice in the history of device {device}", again, {})
         return doubled
 
     def _reordered(self) -> int:
         reordered = 0
-        stamps: dict[Mark, int] = {}
-        for device, pairs in self._marks.items():
-            reordered += self._descents(f"the history of device {device}", [mark for mark, _ in pairs])
-            for mark, message in pairs:
-                if message.at and stamps.setdefault(mark, message.at) != message.at:
+        stamps: dict[MessageLabel, int] = {}
+        for device, pairs in self._labels.items():
+            reordered += self._inversions(f"the history of device {device}", [label for label, _ in pairs])
+            for label, message in pairs:
+                if message.at and stamps.setdefault(label, message.at) != message.at:
                     reordered += 1
-                    self._note(f"another stamp on device {device}", [message.id], {})
-        for device, told in self._ledger.told.items():
-            by_id = {message.id: mark for mark, message in self._marks[device]}
-            marks = [by_id[ident] for ident in told if ident in by_id]
-            reordered += self._descents(f"what device {device} was told", marks)
+                    self._note(f"a different timestamp on device {device}", [message.id], {})
+        for device, shown in self._ledger.shown.items():
+            by_id = {message.id: label for label, message in self._labels[device]}
+            labels = [by_id[ident] for ident in shown if ident in by_id]
+            reordered += self._inversions(f"the events of device {device}", labels)
         return reordered
 
-    def _descents(self, where: str, marks: Iterable[Mark]) -> int:
-        """How often something stands behind what was written after it."""
-        descents = 0
+    def _inversions(self, where: str, labels: Iterable[MessageLabel]) -> int:
+        """How many messages come after one that was written later."""
+        inversions = 0
         last: dict[tuple[int, int, Lane], int] = {}
-        for mark in marks:
-            stream = (mark.by, mark.to, mark.lane)
-            if mark.n <= last.get(stream, 0):
-                descents += 1
-                self._note(f"{where}: number {mark.n} after {last[stream]}", [str(mark)], {})
-            last[stream] = max(mark.n, last.get(stream, 0))
-        return descents
+        for label in labels:
+            stream = (label.by, label.to, label.lane)
+            if label.n <= last.get(stream, 0):
+                inversions += 1
+                self._note(f"{where}: number {label.n} after {last[stream]}", [str(label)], {})
+            last[stream] = max(label.n, last.get(stream, 0))
+        return inversions
 
-    def _note(self, what: str, idents: Iterable[str], marks: Mapping[str, Mark]) -> None:
+    def _note(self, what: str, idents: Iterable[str], labels: Mapping[str, MessageLabel]) -> None:
         for ident in idents:
             if len(self._notes) < NOTES:
-                mark = marks.get(ident)
-                self._notes.append(f"{ident}{f' ({mark.by} → {mark.to}, {mark.n})' if mark else ''}: {what}")
+                label = labels.get(ident)
+                self._notes.append(f"{ident}{f' ({label.by} → {label.to}, {label.n})' if label else ''}: {what}")
 
 
-_GOT_THERE = (Tick.SENT, Tick.DELIVERED, Tick.READ)
+_ACCEPTED = (Tick.SENT, Tick.DELIVERED, Tick.READ)
 _TICKED = (Tick.DELIVERED, Tick.READ)
 
 
-def _mark(message: Message) -> Mark:
-    mark = Mark.parse(message.text)
-    assert mark is not None
-    return mark
+def _label(message: Message) -> MessageLabel:
+    label = MessageLabel.parse(message.text)
+    assert label is not None
+    return label

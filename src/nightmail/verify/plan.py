@@ -1,7 +1,7 @@
 """What happens when, from one seed.
 
-Knows:   people, devices, a length of time, how much is written.
-Never:   reads a clock or throws a die that the seed does not know: the same seed is the same plan.
+Knows:   people, devices, the duration, and the message rate.
+Never:   reads a clock or another source of randomness: the same seed gives the same plan.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from nightmail.model.words import Lane
 
 
 class Fault(StrEnum):
-    """What may happen to one device's connection."""
+    """Faults of one device's connection."""
 
     CUT = "cut"
-    """Both ends at once."""
+    """Both ends are closed at once."""
     HALF_OPEN = "half-open"
-    """The device is gone and the server does not know: the next connection is a second one of the same device."""
+    """The device is gone and the server does not notice: the next connection is a second one of the same device."""
     DEAD_SERVER = "dead server"
-    """The server is gone and the device does not know."""
+    """The server is gone and the device does not notice."""
     STALL_UP = "stalled up"
     STALL_DOWN = "stalled down"
-    """Nothing gets through in one direction for a while; then all of it does."""
+    """One direction is held back for a while, then everything gets through."""
     DROP_ACKS = "dropped acks"
-    """What the device says is lost from here on, its acknowledgements among it; then the line is cut."""
+    """Everything that the device sends is dropped, including acknowledgements; then the connection is cut."""
     DROP_ANSWERS = "dropped answers"
-    """What the server says is lost from here on: what was accepted is sent again."""
+    """Everything that the server sends is dropped, so the device sends again what was accepted."""
     DOUBLE_SENDS = "doubled sends"
     """Every frame with messages reaches the server twice."""
     RIVAL = "rival"
-    """Somebody else connects as the same device, and reads without ever acknowledging."""
+    """A second connection of the same device reads, and never acknowledges."""
     REOPEN = "reopened"
-    """The app is closed, and opened again a while later."""
+    """The client is closed, and opened again after a while."""
 
 
 class Write(Struct, frozen=True):
     at_ms: int
     by: int
-    """Which device."""
+    """Number of the device."""
     to: int
-    """Which person."""
+    """Number of the person."""
     lane: Lane
     size: int
     """Bytes of padding."""
@@ -102,7 +102,7 @@ class Plan(Struct, frozen=True):
         others = [person for person in range(self.people) if person != self.owner(device)]
         at = 0.0
         while (at := at + chance.expovariate(self.rate) * 1_000) < end:
-            # Now and then many at once, as after a tunnel.
+            # Sometimes many at once, like a phone that was offline.
             for _ in range(chance.randint(10, 40) if chance.random() < 0.01 else 1):
                 lane = Lane.HIGH if chance.random() < 0.1 else Lane.NORMAL
                 size = chance.choice((0, 40, 200, 500, 4_000))
@@ -111,7 +111,7 @@ class Plan(Struct, frozen=True):
 
 
 def _breaking(device: int, end: int, chance: Random) -> list[Step]:
-    """One fault after the other, with time to recover in between, and sometimes without."""
+    """One fault after another, with pauses of 0.1 to 3 seconds."""
     faults: list[Step] = []
     at = chance.uniform(200, 2_000)
     while at < end:

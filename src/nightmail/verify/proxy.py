@@ -1,8 +1,9 @@
-"""What stands between one device and the server, and does to its connection what the plan says.
+"""A proxy between one device and the server, which injects the faults of the plan.
 
-Knows:   two streams per connection, cut into frames; which fault is on.
-Touches: sockets on this machine, and the server's.
-Never:   loses a frame out of the middle: TCP does not. What is swallowed is the rest, and then the line is cut.
+Knows:   two streams of frames per connection, and the active fault.
+Touches: a listening socket on this machine, and connections to the server.
+Never:   drops a frame in the middle, because TCP does not. It drops everything that follows, then cuts the
+         connection.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from .plan import Fault
-from .tap import Line, Tap
-from .wire import Cutter, Frame
+from .redelivery import ConnectionCheck, RedeliveryCheck
+from .websocket_frames import Frame, FrameSplitter
 
 CHUNK = 1 << 16
 
 
 class Upstream:
-    """Where the server is."""
+    """The address of the server."""
 
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
         parts = urlsplit(url)
@@ -34,54 +35,54 @@ class Upstream:
         return await asyncio.open_connection(self.host, self.port, ssl=self._tls)
 
 
-class Pass:
-    """One connection of the device, and the one to the server that belongs to it."""
+class RelayedConnection:
+    """A connection of the device, and its counterpart to the server."""
 
-    def __init__(self, line: Line, device: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
-        self._line, self._device, self.server = line, device, server
-        self.up_open, self.down_open = asyncio.Event(), asyncio.Event()
-        self.up_open.set()
-        self.down_open.set()
-        self.swallow_up = self.swallow_down = self.double = False
+    def __init__(self, check: ConnectionCheck, device: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
+        self._check, self._device, self.server = check, device, server
+        self.up_gate, self.down_gate = asyncio.Event(), asyncio.Event()
+        self.up_gate.set()
+        self.down_gate.set()
+        self.drop_up = self.drop_down = self.double = False
         self.opening: list[bytes] = []
-        """The device's first words: the request and its Hello."""
+        """The first frames of the device: the HTTP request and its Hello."""
 
     async def carry_up(self, reader: asyncio.StreamReader) -> None:
-        cutter = Cutter()
+        splitter = FrameSplitter()
         while data := await reader.read(CHUNK):
-            for frame in cutter.feed(data):
-                await self.up_open.wait()
-                if self.swallow_up or self.server.is_closing():
-                    continue  # a device behind a dead line goes on talking
+            for frame in splitter.feed(data):
+                await self.up_gate.wait()
+                if self.drop_up or self.server.is_closing():
+                    continue  # a device does not notice a dead connection, and goes on sending
                 if len(self.opening) < 2:
                     self.opening.append(frame.raw)
                 self.server.write(frame.raw)
-                if frame.payload and self._line.up(frame.payload) and self.double:
-                    self._line.up(frame.payload)
+                if frame.payload and self._check.up(frame.payload) and self.double:
+                    self._check.up(frame.payload)
                     self.server.write(frame.raw)
             if not self.server.is_closing():
                 await self.server.drain()
 
     async def carry_down(self, reader: asyncio.StreamReader) -> None:
-        cutter = Cutter()
+        splitter = FrameSplitter()
         while data := await reader.read(CHUNK):
-            for frame in cutter.feed(data):
+            for frame in splitter.feed(data):
                 self._see(frame)
-                await self.down_open.wait()
-                if not self.swallow_down and not self._device.is_closing():
+                await self.down_gate.wait()
+                if not self.drop_down and not self._device.is_closing():
                     self._device.write(frame.raw)
             await self._device.drain()
-        # A device behind a dead line does not hear that the server is gone.
-        await self.down_open.wait()
+        # While the direction is held back, the device must not notice that the server closed.
+        await self.down_gate.wait()
 
     def _see(self, frame: Frame) -> None:
         if frame.payload:
-            self._line.down(frame.payload)
+            self._check.down(frame.payload)
 
-    def flow(self) -> None:
-        """Whatever was held up goes on."""
-        self.up_open.set()
-        self.down_open.set()
+    def release(self) -> None:
+        """Let both directions through."""
+        self.up_gate.set()
+        self.down_gate.set()
 
     def abort_device(self) -> None:
         _abort(self._device)
@@ -90,18 +91,18 @@ class Pass:
         _abort(self.server)
 
     def cut(self) -> None:
-        self.flow()
+        self.release()
         self.abort_device()
         self.abort_server()
 
 
 class Proxy:
-    """The door through which one device reaches the server."""
+    """Accepts the connections of one device, and relays them to the server."""
 
-    def __init__(self, upstream: Upstream, tap: Tap) -> None:
-        self._upstream, self._tap = upstream, tap
+    def __init__(self, upstream: Upstream, check: RedeliveryCheck) -> None:
+        self._upstream, self._check = upstream, check
         self._server: asyncio.Server | None = None
-        self._passes: list[Pass] = []
+        self._passes: list[RelayedConnection] = []
         self._orphans: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._healed = asyncio.Event()
@@ -139,14 +140,14 @@ class Proxy:
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server_reader, server_writer = await self._upstream.open()
-        each = Pass(self._tap.line(), writer, server_writer)
+        each = RelayedConnection(self._check.connection(), writer, server_writer)
         self._passes.append(each)
         up = asyncio.ensure_future(each.carry_up(reader))
         down = asyncio.ensure_future(each.carry_down(server_reader))
         try:
             await asyncio.wait((up, down), return_when=asyncio.FIRST_COMPLETED)
             if down.done() and not down.cancelled() and down.exception() is None:
-                # The server closed: what it said last is the device's to read.
+                # The server closed: let the device read its last frames.
                 with suppress(OSError):
                     writer.write_eof()
                 await asyncio.wait((up,), timeout=1)
@@ -160,8 +161,8 @@ class Proxy:
 
     # --- faults -------------------------------------------------------------------------------
 
-    async def suffer(self, fault: Fault, seconds: float) -> bool:
-        """Do this to the newest connection, for so long. False: there was none."""
+    async def inject(self, fault: Fault, seconds: float) -> bool:
+        """Inject a fault into the newest connection. False if there is no connection."""
         if not self._passes or self._healed.is_set():
             return False
         each = self._passes[-1]
@@ -171,20 +172,20 @@ class Proxy:
             case Fault.HALF_OPEN:
                 await self._half_open(each, seconds)
             case Fault.DEAD_SERVER:
-                each.down_open.clear()
+                each.down_gate.clear()
                 each.abort_server()
                 await self._lasting(seconds, each.cut)
             case Fault.STALL_UP:
-                each.up_open.clear()
-                await self._lasting(seconds, each.flow)
+                each.up_gate.clear()
+                await self._lasting(seconds, each.release)
             case Fault.STALL_DOWN:
-                each.down_open.clear()
-                await self._lasting(seconds, each.flow)
+                each.down_gate.clear()
+                await self._lasting(seconds, each.release)
             case Fault.DROP_ACKS:
-                each.swallow_up = True
+                each.drop_up = True
                 await self._lasting(seconds, each.cut)
             case Fault.DROP_ANSWERS:
-                each.swallow_down = True
+                each.drop_down = True
                 await self._lasting(seconds, each.cut)
             case Fault.DOUBLE_SENDS:
                 each.double = True
@@ -192,11 +193,11 @@ class Proxy:
             case Fault.RIVAL:
                 await self._rival(each, seconds)
             case Fault.REOPEN:
-                raise AssertionError("an app is closed by whoever opened it")
+                raise AssertionError("the run closes and opens clients, not the proxy")
         return True
 
     async def _lasting(self, seconds: float, then: Callable[[], None]) -> None:
-        """Until the time is over, or everything is to heal."""
+        """Wait until the time is over or `heal` is called, then call `then`."""
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
@@ -204,16 +205,16 @@ class Proxy:
         finally:
             then()
 
-    async def _half_open(self, each: Pass, seconds: float) -> None:
-        """The server keeps a connection whose device is gone, while the device makes a second one."""
+    async def _half_open(self, each: RelayedConnection, seconds: float) -> None:
+        """The server keeps the connection, while the device opens a second one."""
         server = each.server
         self._orphans.add(server)
         each.abort_device()
         await self._lasting(seconds, lambda: _abort(server))
         self._orphans.discard(server)
 
-    async def _rival(self, each: Pass, seconds: float) -> None:
-        """Say the device's own first words over another connection, and nothing more: it may not acknowledge."""
+    async def _rival(self, each: RelayedConnection, seconds: float) -> None:
+        """Repeat the device's first frames on another connection, read everything, and acknowledge nothing."""
         if len(each.opening) < 2:
             return
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
@@ -229,7 +230,7 @@ class Proxy:
                 _abort(writer)
 
     def heal(self) -> None:
-        """No more faults; those that last end now."""
+        """End all faults, and inject no more."""
         self._healed.set()
 
 

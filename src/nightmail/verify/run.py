@@ -1,7 +1,7 @@
-"""A chaos run: make people, let them write while everything breaks, let it heal, judge.
+"""A chaos run: register accounts, write messages under faults, end the faults, judge.
 
-Knows:   the plan, and how far it has come.
-Touches: a server, by its address; its process only if it was started for this.
+Knows:   the plan, and how far the run has come.
+Touches: a server by its address; its process only if the run started it.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from msgspec import Struct
 
 from nightmail.client import Client
 from nightmail.client.limits import ClientLimits
-from nightmail.testing import Device, RunningServer
+from nightmail.testing import RegisteredDevice, RunningServer
 
-from .cast import IMPATIENT, Actor
 from .ledger import Ledger, Verdict
+from .participants import IMPATIENT, Participant
 from .plan import Break, Fault, Kill, Plan, Write
 from .proxy import Proxy, Upstream
-from .tap import Tap
+from .redelivery import RedeliveryCheck
 
 PATIENCE_S = 60.0
-"""When nothing has moved for this long after everything healed, what is missing is lost."""
-LOOK_S = 2.0
-"""How often, while nothing moves, profiles are looked into: an event may have been told to an app that was closing."""
+"""If there is no event for this long after all faults ended, missing messages are lost."""
+PROFILE_CHECK_S = 2.0
+"""Without events for this long, profiles are read: a closing client may not have reported its last event."""
 
 
 class Progress(Struct):
-    """Where a run is, for whoever shows it."""
+    """How far a run is, for a progress bar."""
 
     stage: str = "setting up"
     done_s: float = 0.0
@@ -82,63 +82,63 @@ class Run:
         persons = range(plan.people)
         self.handles = [f"verify {self._name} {person}" for person in persons]
         self.ledger = Ledger(self._name, {person: plan.devices_of(person) for person in persons})
-        self.taps: list[Tap] = []
+        self.checks: list[RedeliveryCheck] = []
         self._proxies: list[Proxy] = []
-        self.actors: list[Actor] = []
+        self.participants: list[Participant] = []
 
     async def __call__(self) -> Result:
         with tempfile.TemporaryDirectory(prefix="nightmail-verify-", ignore_cleanup_errors=True) as folder:
             async with AsyncExitStack() as stack:
                 devices = await self._join(Path(folder))
                 for number, device in enumerate(devices):
-                    tap = self.tap(f"{device.handle} {number}")
-                    proxy = await stack.enter_async_context(Proxy(Upstream(self._url, self._tls), tap))
-                    actor = Actor(number, device, proxy.url, self.ledger, self.limits)
-                    await stack.enter_async_context(_on_stage(actor))
-                    self.taps.append(tap)
+                    check = self.redelivery_check(f"{device.handle} {number}")
+                    proxy = await stack.enter_async_context(Proxy(Upstream(self._url, self._tls), check))
+                    participant = Participant(number, device, proxy.url, self.ledger, self.limits)
+                    await stack.enter_async_context(_opened(participant))
+                    self.checks.append(check)
                     self._proxies.append(proxy)
-                    self.actors.append(actor)
+                    self.participants.append(participant)
                 async with _ticking(self._show):
-                    await self.storm()
+                    await self.execute()
                     await self._heal()
-                histories = {actor.number: actor.history() for actor in self.actors}
+                histories = {participant.number: participant.history() for participant in self.participants}
             await self._close_accounts(devices)
         return self._result(self.ledger.judge(histories))
 
-    def tap(self, name: str) -> Tap:
-        """What listens to one device's wires."""
-        return Tap(name)
+    def redelivery_check(self, name: str) -> RedeliveryCheck:
+        """The check for one device. Subclasses may return their own."""
+        return RedeliveryCheck(name)
 
     # --- setting up -----------------------------------------------------------------------------
 
-    async def _join(self, folder: Path) -> list[Device]:
-        """All accounts and devices, over an undisturbed line: who is addressed must not change later."""
-        devices: list[Device] = []
+    async def _join(self, folder: Path) -> list[RegisteredDevice]:
+        """Register all accounts and devices without faults: the set of addressed devices must not change later."""
+        devices: list[RegisteredDevice] = []
         for handle in self.handles:
-            first = Device(handle, folder / f"{len(devices)}", self._url)
+            first = RegisteredDevice(handle, folder / f"{len(devices)}", self._url)
             devices.append(first)
             async with self._client(first, handle=handle) as client:
                 await client.ready()
                 for _ in range(self.plan.devices - 1):
-                    other = Device(handle, folder / f"{len(devices)}", self._url)
+                    other = RegisteredDevice(handle, folder / f"{len(devices)}", self._url)
                     devices.append(other)
-                    await client.link_here(other.profile, "another")
+                    await client.link_here(other.profile, "second device")
         return devices
 
-    def _client(self, device: Device, handle: str = "") -> Client:
+    def _client(self, device: RegisteredDevice, handle: str = "") -> Client:
         return device.client(handle=handle, ca_file=self._ca_file)
 
-    async def _close_accounts(self, devices: Sequence[Device]) -> None:
-        """Leave somebody else's server as it was."""
+    async def _close_accounts(self, devices: Sequence[RegisteredDevice]) -> None:
+        """Remove the accounts from a server that the run did not start."""
         if self.server is None:
             for first in devices[:: self.plan.devices]:
                 async with self._client(first) as client:
                     await client.http.close_account()
 
-    # --- what happens ---------------------------------------------------------------------------
+    # --- faults ---------------------------------------------------------------------------------
 
-    async def storm(self) -> None:
-        """Everything that the plan says."""
+    async def execute(self) -> None:
+        """Execute the plan."""
         self.progress.stage = "chaos"
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -157,48 +157,50 @@ class Run:
         self.progress.done_s = self.plan.seconds
 
     def do(self, work: Coroutine[Any, Any, None]) -> None:
-        """Without waiting for it; healing does."""
+        """Start work in the background. `_heal` waits for it."""
         task = asyncio.create_task(work)
         self._working.add(task)
         task.add_done_callback(self._working.discard)
 
     async def _write(self, step: Write) -> None:
-        await self.actors[step.by].write(self.handles[step.to], step.to, step.lane, step.size)
+        await self.participants[step.by].write(self.handles[step.to], step.to, step.lane, step.size)
 
     async def _break(self, step: Break) -> None:
         if step.fault is Fault.REOPEN:
-            await self.actors[step.device].reopen(step.for_ms / 1_000)
-        elif not await self._proxies[step.device].suffer(step.fault, step.for_ms / 1_000):
+            await self.participants[step.device].reopen(step.for_ms / 1_000)
+        elif not await self._proxies[step.device].inject(step.fault, step.for_ms / 1_000):
             return
         self._faults[step.fault] += 1
 
     async def kill(self, server: RunningServer, down_s: float) -> None:
-        """SIGKILL, and a new start on the same folder."""
+        """SIGKILL, then a start on the same folder."""
         await asyncio.to_thread(server.kill)
         await asyncio.sleep(down_s)
         await asyncio.to_thread(server.start)
         self.progress.kills += 1
 
-    # --- and then -------------------------------------------------------------------------------
+    # --- after the faults -----------------------------------------------------------------------
 
     async def _heal(self) -> None:
-        """No more faults. Every app is opened once more, as people do when something is stuck."""
+        """End all faults, open every client once more, and wait until every message has arrived."""
         self.progress.stage = "healing"
         for proxy in self._proxies:
             proxy.heal()
         await asyncio.gather(*self._working)
-        for actor in self.actors:
-            await actor.reopen()
+        for participant in self.participants:
+            await participant.reopen()
         loop = asyncio.get_running_loop()
-        moved_at = loop.time()
-        while not self.ledger.done and loop.time() - moved_at < self.patience_s:
-            self.ledger.moved.clear()
+        changed_at = loop.time()
+        while not self.ledger.done and loop.time() - changed_at < self.patience_s:
+            self.ledger.changed.clear()
             try:
-                async with asyncio.timeout(LOOK_S):
-                    await self.ledger.moved.wait()
-                moved_at = loop.time()
+                async with asyncio.timeout(PROFILE_CHECK_S):
+                    await self.ledger.changed.wait()
+                changed_at = loop.time()
             except TimeoutError:
-                if not self.ledger.judge({actor.number: actor.history() for actor in self.actors}).broken:
+                if not self.ledger.judge(
+                    {participant.number: participant.history() for participant in self.participants}
+                ).broken:
                     return
 
     def _show(self) -> None:
@@ -210,30 +212,30 @@ class Run:
     def _result(self, verdict: Verdict) -> Result:
         self.progress.stage = "done"
         self._show()
-        sends = sum(tap.sends for tap in self.taps)
+        sends = sum(check.sends for check in self.checks)
         return Result(
             verdict=verdict,
-            redelivered=sum(tap.redelivered for tap in self.taps),
-            unexplained=sum(tap.unexplained for tap in self.taps),
+            redelivered=sum(check.redelivered for check in self.checks),
+            unexplained=sum(check.unexplained for check in self.checks),
             repeated_sends=max(0, sends - verdict.sent),
             faults=dict(sorted(self._faults.items())),
             kills=self.progress.kills,
-            notes=[*verdict.notes, *(note for tap in self.taps for note in tap.notes)],
+            notes=[*verdict.notes, *(note for check in self.checks for note in check.notes)],
         )
 
 
 @asynccontextmanager
-async def _on_stage(actor: Actor) -> AsyncGenerator[Actor]:
-    await actor.open()
+async def _opened(participant: Participant) -> AsyncGenerator[Participant]:
+    await participant.open()
     try:
-        yield actor
+        yield participant
     finally:
-        await actor.leave()
+        await participant.leave()
 
 
 @asynccontextmanager
 async def _ticking(show: Callable[[], None]) -> AsyncGenerator[None]:
-    """Show how far it is, ten times a second."""
+    """Report progress ten times a second."""
 
     async def tick() -> None:
         while True:

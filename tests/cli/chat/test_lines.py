@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from nightmail.cli.chat.bubbles import draw, draw_talk
-from nightmail.cli.chat.lines import Day, NewHere, Notice, Said, Told, lines_of
-from nightmail.cli.chat.model import Talk
+from nightmail.cli.chat.bubbles import draw, draw_summary
+from nightmail.cli.chat.lines import Day, MessageLine, Notice, ShownMessage, UnreadMarker, lines_of
+from nightmail.cli.chat.model import ConversationSummary
 from nightmail.client.messages import Message, Tick
 from nightmail.model.ids import MessageId, account_id, device_id
 
@@ -21,15 +21,17 @@ NOON = int(datetime(2026, 11, 16, 12, tzinfo=UTC).timestamp() * 1000)
 DAY = 86_400_000
 
 
-def told(n: int, text: str, at: int, *, own: bool = False, tick: Tick = Tick.SENT, reply_to: str = "") -> Told:
+def told(n: int, text: str, at: int, *, own: bool = False, tick: Tick = Tick.SENT, reply_to: str = "") -> ShownMessage:
     by = device_id(BOB, 1)
     ident = str(MessageId(n, n, by, "abcd"))
-    return Told(Message(id=ident, peer=BOB, by=by, own=own, at=at, body=text.encode(), state=tick), text, reply_to)
+    return ShownMessage(
+        Message(id=ident, peer=BOB, by=by, own=own, at=at, body=text.encode(), state=tick), text, reply_to
+    )
 
 
-def said(each: Told, clock: str, quote: str = "") -> Said:
+def said(each: ShownMessage, clock: str, quote: str = "") -> MessageLine:
     message = each.message
-    return Said(message.id, message.own, each.text, clock, message.state, message.reason, quote)
+    return MessageLine(message.id, message.own, each.text, clock, message.state, message.reason, quote)
 
 
 def test_days_are_named_as_one_speaks_of_them() -> None:
@@ -58,7 +60,7 @@ def test_an_answer_shows_the_first_line_of_what_it_answers_and_new_begins_at_the
     answer = told(2, "dinner", NOON, reply_to=question.message.id)
     lost = told(3, "what?", NOON, reply_to="gone")
     assert lines_of([question, answer, lost], [], TODAY, UTC, new_from=answer.message.id)[1:] == [
-        said(question, "12:00"), NewHere(), said(answer, "12:00", "lunch? …"),
+        said(question, "12:00"), UnreadMarker(), said(answer, "12:00", "lunch? …"),
         said(lost, "12:00", "an earlier message"),
     ]  # fmt: skip
 
@@ -72,29 +74,29 @@ def picture(line: object, width: int) -> str:
 def test_own_messages_stand_on_the_right_with_how_far_they_got() -> None:
     ticks = {Tick.PENDING: "🕓", Tick.SENT: "✓", Tick.DELIVERED: "✓✓", Tick.READ: "✓✓", Tick.FAILED: "✗"}
     for tick, mark in ticks.items():
-        shown = picture(draw(Said("i", True, "hello", "12:00", tick), 60), 60).rstrip("\n").split("\n")[0]
+        shown = picture(draw(MessageLine("i", True, "hello", "12:00", tick), 60), 60).rstrip("\n").split("\n")[0]
         assert shown.rstrip().endswith(mark)
         assert shown.startswith(" " * 40)
-    assert picture(draw(Said("i", False, "hello", "12:00", Tick.SENT), 60), 60).startswith(" hello  12:00 ")
+    assert picture(draw(MessageLine("i", False, "hello", "12:00", Tick.SENT), 60), 60).startswith(" hello  12:00 ")
 
 
 def test_a_turn_of_the_talk_leaves_room() -> None:
     lines = lines_of([told(1, "a", NOON), told(2, "b", NOON), told(3, "c", NOON, own=True)], [], TODAY, UTC)
-    assert [line.turn for line in lines if isinstance(line, Said)] == [False, False, True]
+    assert [line.turn for line in lines if isinstance(line, MessageLine)] == [False, False, True]
     assert picture(draw(lines[-1], 60), 60).startswith(" " * 60)
 
 
 def test_a_failure_says_why() -> None:
-    shown = picture(draw(Said("i", True, "hello", "", Tick.FAILED, "unknown_recipient"), 90), 90)
+    shown = picture(draw(MessageLine("i", True, "hello", "", Tick.FAILED, "unknown_recipient"), 90), 90)
     assert "nobody has registered that handle" in shown
 
 
 def test_text_of_others_is_neither_markup_nor_a_command() -> None:
-    shown = picture(draw(Said("i", False, "[bold]\x1b[2Jno[/bold]", "", Tick.SENT), 60), 60)
+    shown = picture(draw(MessageLine("i", False, "[bold]\x1b[2Jno[/bold]", "", Tick.SENT), 60), 60)
     assert "[bold]�[2Jno[/bold]" in shown
 
 
 @given(st.text(), st.integers(1, 120), st.booleans())
 def test_nothing_is_too_wide_for_a_narrow_terminal(text: str, width: int, own: bool) -> None:
-    picture(draw(Said("i", own, text, "12:00", Tick.READ, "", text), width), width)
-    picture(draw_talk(Talk(1, text, 5, text, 12), width, "12:00"), width)
+    picture(draw(MessageLine("i", own, text, "12:00", Tick.READ, "", text), width), width)
+    picture(draw_summary(ConversationSummary(1, text, 5, text, 12), width, "12:00"), width)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from nightmail.cli.chat.lines import Notice
-from nightmail.cli.chat.model import Link, Model, Status, Talk
+from nightmail.cli.chat.model import ConnectionState, ConversationSummary, Model, Status
 from nightmail.client.events import Connected, Disconnected, Ended, QueueEmpty, Retrying, SentAck, WaitingForNetwork
 
 
 def test_the_status_follows_the_connection() -> None:
     status = Status()
-    assert (status.link, status.words) == (Link.CONNECTING, "connecting")
+    assert (status.state, status.words) == (ConnectionState.CONNECTING, "connecting")
     status = status.after(Connected("node", 1))
     assert status.words == "online"
     assert status.after(QueueEmpty()) is status
@@ -24,24 +24,31 @@ def test_the_status_follows_the_connection() -> None:
 
 def test_conversations_stand_newest_first_then_by_name() -> None:
     model = Model()
-    model.show([Talk(1, "zoe"), Talk(2, "Adam"), Talk(3, "bob", at=5, unread=2), Talk(4, "carol", at=9, unread=1)])
-    assert [talk.name for talk in model.talks] == ["carol", "bob", "Adam", "zoe"]
+    model.show(
+        [
+            ConversationSummary(1, "zoe"),
+            ConversationSummary(2, "Adam"),
+            ConversationSummary(3, "bob", at=5, unread=2),
+            ConversationSummary(4, "carol", at=9, unread=1),
+        ]
+    )
+    assert [summary.name for summary in model.conversations] == ["carol", "bob", "Adam", "zoe"]
     assert model.unread == 3
 
 
 def test_what_was_begun_comes_back_and_an_answer_is_left_off_when_one_turns_away() -> None:
     model = Model()
-    assert model.turn_to(1, "nowhere") == ""
+    assert model.open_conversation_with(1, "nowhere") == ""
     model.replying_to = "m"
-    assert model.turn_to(2, "half a sen") == ""
+    assert model.open_conversation_with(2, "half a sen") == ""
     assert model.replying_to == ""
-    assert model.turn_to(1, "") == "half a sen"
-    assert model.turn_to(2, "") == ""
+    assert model.open_conversation_with(1, "") == "half a sen"
+    assert model.open_conversation_with(2, "") == ""
 
 
 def test_notices_belong_to_their_conversation() -> None:
     model = Model()
     model.note(1, Notice(5, "security code changed", grave=True))
     assert model.notices() == ()
-    model.turn_to(1, "")
+    model.open_conversation_with(1, "")
     assert model.notices() == [Notice(5, "security code changed", grave=True)]

@@ -1,53 +1,10 @@
-"""`nightmail chat`: conversations in a terminal.
+"""The window of `nightmail chat`: conversations in a terminal.
 
-    model.py      what is shown, as values: no terminal, no client, no clock
-    lines.py      a conversation as lines: days, messages, notices
-    bubbles.py    a line as something that can be drawn at some width
-    talking.py    everything that is asked of the client
-    widgets.py, screens.py, app.py   the terminal
+    model.py          what is shown, as values: no terminal, no client, no clock
+    lines.py          a conversation as lines: days, messages, notices
+    bubbles.py        draws a line at a given width
+    conversations.py  everything that the window asks of the client
+    widgets.py, screens.py, style.py, app.py   the terminal
 
-Never:   shows content outside of its own window: no title, no notification, no log.
+Never:   shows message content outside its window: not in the title, in a notification or in a log.
 """
-
-from __future__ import annotations
-
-import asyncio
-import sys
-from importlib.util import find_spec
-
-import click
-
-from nightmail.cli.failing import Exit, Failure
-from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
-from nightmail.client import Client
-
-
-@click.command("chat", short_help="Conversations in this terminal.")
-@click.argument("person", metavar="[NAME]", required=False)
-@profile_option
-@server_options
-def command(person: str | None, profile: str | None, servers: tuple[str, ...], ca_file: str | None) -> None:
-    """Chat in this terminal; with NAME, begin with that conversation.
-
-    \b
-      Enter          send                     Ctrl+N   new conversation
-      Ctrl+J         a new line               Ctrl+F   search
-      Tab            list, messages, text     Ctrl+S   safety number
-      Enter, R       (on a message) reply     Esc      back
-      Ctrl+Q         leave
-
-    Works offline: what is written waits in the outbox. What is shown while the terminal has the focus is read.
-    """
-    if find_spec("textual") is None:
-        raise Failure(Exit.USAGE, "The chat needs Textual.", "Install it: pip install 'nightmail[tui]'.")
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Failure(Exit.USAGE, "The chat needs a terminal.", "For scripts: nightmail send, nightmail listen --json.")
-    path = chosen(profile)
-    asyncio.run(_chat(client_of(path, servers_of(path, servers), ca_file=ca_file), person))
-
-
-async def _chat(client: Client, person: str | None) -> None:
-    from .app import ChatApp  # noqa: PLC0415  # Textual is an extra, and slow to import
-
-    async with client:
-        await ChatApp(client, person or "").run_async()

@@ -1,7 +1,7 @@
-"""The window: draws the model, hands wishes to the client, and draws again when something happened.
+"""The window: draws the model, passes the user's actions to the client, and draws again after events.
 
 Knows:   what is on the screen.
-Never:   paints a tick or a message that the client does not have: everything is looked up when it is drawn.
+Never:   shows a tick or a message that the client does not have: everything is read from the client when drawn.
 """
 
 from __future__ import annotations
@@ -18,23 +18,28 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import OptionList, Static
 
-from nightmail.cli.saying import plain
+from nightmail.cli.output import plain
 from nightmail.client import Client
 from nightmail.client.errors import ClientError, Lagging
 from nightmail.client.events import Event
 
-from .lines import Line, Said, lines_of
-from .model import Link, Model, Status
-from .screens import AskWhom, Safety, Search
+from .conversations import Conversations
+from .lines import Line, MessageLine, lines_of
+from .model import ConnectionState, Model, Status
+from .screens import RecipientScreen, SafetyNumberScreen, SearchScreen
 from .style import CSS as STYLE
-from .talking import Talking
-from .widgets import Composer, Messages, Talks
+from .widgets import Composer, ConversationList, Messages
 
 NARROW = 72
-"""Below so many columns the list and the conversation take turns."""
+"""With fewer columns, the window shows either the list or one conversation."""
 PAGE = 60
-"""Messages that are looked at, and how many more when the reader goes up."""
-_DOTS = {Link.ONLINE: "●", Link.CONNECTING: "◌", Link.OFFLINE: "○", Link.ENDED: "✗"}
+"""Messages that are loaded at first, and each time the reader reaches the top."""
+_DOTS = {
+    ConnectionState.ONLINE: "●",
+    ConnectionState.CONNECTING: "◌",
+    ConnectionState.OFFLINE: "○",
+    ConnectionState.ENDED: "✗",
+}
 
 
 class ChatApp(App[None]):
@@ -42,8 +47,8 @@ class ChatApp(App[None]):
     CSS = STYLE
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar = [
-        Binding("ctrl+q", "quit", "Leave"),
-        Binding("ctrl+n", "meet", "New", priority=True),
+        Binding("ctrl+q", "quit", "Quit"),
+        Binding("ctrl+n", "new_conversation", "New", priority=True),
         Binding("ctrl+f", "search", "Search", priority=True),
         Binding("ctrl+s", "safety", "Safety number", priority=True),
         Binding("escape", "step_back", "Back"),
@@ -52,22 +57,22 @@ class ChatApp(App[None]):
     def __init__(self, client: Client, person: str = "") -> None:
         super().__init__()
         self.model = Model()
-        self.talking = Talking(client)
+        self.conversations = Conversations(client)
         self._person = person
         self._limit = PAGE
         self._new_from = ""
-        self._is_seen = True
-        """The terminal has the focus, as far as it tells."""
+        self._is_focused = True
+        """False while the terminal reports that it lost the focus."""
         self._is_due = False
         self.lines: list[Line] = []
 
     def compose(self) -> ComposeResult:
-        # Kept by name: while something stands above them, a query would not find them.
-        self.list, self.messages, self.composer = Talks(), Messages(), Composer()
+        # Kept as attributes: while a modal screen is open, a query does not find them.
+        self.list, self.messages, self.composer = ConversationList(), Messages(), Composer()
         self.head, self.reply, self.bar = Static(id="head"), Static(id="reply"), Static(id="status")
         with Horizontal(id="window"):
             with Vertical(id="left"):
-                yield Static(_text(plain(self.talking.own_name)), id="own")
+                yield Static(_text(plain(self.conversations.own_name)), id="own")
                 yield self.list
             with Vertical(id="right"):
                 yield self.head
@@ -77,45 +82,45 @@ class ChatApp(App[None]):
         yield self.bar
 
     def on_mount(self) -> None:
-        # Asked for before anything is looked up: what the history does not have comes as an event.
-        self._follow(self.talking.client.events())
-        if self.talking.client.online:
-            self.model.status = Status(Link.ONLINE)
+        # Subscribe before reading the history: a message that is not in the history yet then comes as an event.
+        self._follow(self.conversations.client.events())
+        if self.conversations.client.online:
+            self.model.status = Status(ConnectionState.ONLINE)
         if self._person:
             self._open_person(self._person)
         else:
-            self._draw_talks()
-            if self.model.talks and not self._is_narrow:
-                self._turn_to(self.model.talks[0].peer)
+            self._draw_list()
+            if self.model.conversations and not self._is_narrow:
+                self._open_conversation(self.model.conversations[0].peer)
         self._draw_status()
 
-    # --- what happens ---------------------------------------------------------------------------
+    # --- events ---------------------------------------------------------------------------------
 
     @work
     async def _follow(self, listening: AsyncIterator[Event]) -> None:
-        """Everything that the client tells, until it ends."""
+        """Handle every event of the client until the client ends."""
         while True:
             try:
                 async for event in listening:
-                    self._happened(event)
+                    self._handle_client_event(event)
                 return
             except Lagging:
                 self._draw_soon()
             except ClientError as error:
-                self._complain(error)
+                self._show_error(error)
                 return
 
-    def _happened(self, event: Event) -> None:
+    def _handle_client_event(self, event: Event) -> None:
         if self.model.apply(event):
             self._draw_status()
-        self.talking.changed(event)
+        self.conversations.invalidate(event)
         now_ms = int(datetime.now().astimezone().timestamp() * 1000)
-        if (found := self.talking.notice(event, now_ms)) is not None:
+        if (found := self.conversations.notice(event, now_ms)) is not None:
             self.model.note(*found)
         self._draw_soon()
 
     def _draw_soon(self) -> None:
-        """A thousand ticks at once are drawn once."""
+        """Draw once for many events in a row."""
         if not self._is_due:
             self._is_due = True
             self.set_timer(0.05, self._draw)
@@ -125,60 +130,60 @@ class ChatApp(App[None]):
         if not self.messages.is_attached:
             return  # the window is being closed
         self._draw_lines()
-        self._draw_talks()
-        self._see()
+        self._draw_list()
+        self._mark_read()
 
     # --- drawing --------------------------------------------------------------------------------
 
-    def _draw_talks(self) -> None:
-        self.model.show(self.talking.talks(also=self.model.open))
-        self.list.show(self.model.talks, self.model.open)
+    def _draw_list(self) -> None:
+        self.model.show(self.conversations.summaries(also=self.model.open))
+        self.list.show(self.model.conversations, self.model.open)
         self._draw_head()
 
     def _draw_head(self) -> None:
-        talk = self.model.talk()
+        summary = self.model.open_conversation()
         words = ""
-        if talk is not None:
+        if summary is not None:
             marks = (
-                ("  ✔ verified", talk.verified),
-                ("  ⚠ number changed: Ctrl+S", talk.held),
-                ("  blocked", talk.blocked),
+                ("  ✔ verified", summary.verified),
+                ("  ⚠ number changed: Ctrl+S", summary.held),
+                ("  blocked", summary.blocked),
             )
-            words = plain(talk.name) + "".join(mark for mark, is_so in marks if is_so)
+            words = plain(summary.name) + "".join(mark for mark, is_so in marks if is_so)
         self.head.update(_text(words))
 
     def _draw_lines(self, *, to_end: bool = False) -> None:
         if self.model.open is None:
             return
-        told = self.talking.told(self.model.open, self._limit)
+        messages = self.conversations.messages(self.model.open, self._limit)
         today = datetime.now().astimezone().date()
-        notices = [*self.talking.notices(self.model.open), *self.model.notices()]
-        lines = lines_of(told, notices, today, new_from=self._new_from)
+        notices = [*self.conversations.notices(self.model.open), *self.model.notices()]
+        lines = lines_of(messages, notices, today, new_from=self._new_from)
         self.messages.show(lines, to_end=to_end)
         self.lines = lines
 
     def _draw_status(self) -> None:
         status = self.model.status
-        keys = "" if self._is_narrow else "   ^N new  ^F search  ^S safety  ^Q leave"
-        self.bar.update(_text(f"{_DOTS[status.link]} {status.words}{keys}"))
-        self.bar.set_classes(status.link.value)
+        keys = "" if self._is_narrow else "   ^N new  ^F search  ^S safety  ^Q quit"
+        self.bar.update(_text(f"{_DOTS[status.state]} {status.words}{keys}"))
+        self.bar.set_classes(status.state.value)
 
     def _draw_reply(self) -> None:
-        said = next((e for e in self.lines if isinstance(e, Said) and e.id == self.model.replying_to), None)
+        said = next((e for e in self.lines if isinstance(e, MessageLine) and e.id == self.model.replying_to), None)
         self.reply.update(_text(f"↳ {plain(said.text)}" if said else ""))
         self.reply.display = said is not None
 
     # --- conversations --------------------------------------------------------------------------
 
-    def _turn_to(self, peer: int, message_id: str = "") -> None:
+    def _open_conversation(self, peer: int, message_id: str = "") -> None:
         composer, messages = self.composer, self.messages
         if peer != self.model.open:
-            composer.text = self.model.turn_to(peer, composer.text)
+            composer.text = self.model.open_conversation_with(peer, composer.text)
             composer.move_cursor(composer.document.end)
             self._limit = PAGE
-            self._new_from = self.talking.first_unread(peer, PAGE)
+            self._new_from = self.conversations.first_unread(peer, PAGE)
             messages.highlighted = None
-        self.set_class(True, "talking")
+        self.set_class(True, "in-conversation")
         self._draw_lines(to_end=True)
         if message_id:
             while not messages.go_to(message_id) and len(self.lines) >= self._limit:
@@ -188,45 +193,45 @@ class ChatApp(App[None]):
         else:
             composer.focus()
         self._draw_reply()
-        self._draw_talks()
-        self._see()
+        self._draw_list()
+        self._mark_read()
 
     def _open_person(self, word: str) -> None:
         try:
-            self._turn_to(self.talking.meet(word))
+            self._open_conversation(self.conversations.account_of(word))
         except ClientError as error:
-            self._complain(error)
+            self._show_error(error)
 
     @work
-    async def _see(self) -> None:
-        """What is on the screen, with somebody before it, is read."""
-        visible = self.model.open is not None and (not self._is_narrow or self.has_class("talking"))
-        if self._is_seen and visible and self.model.open is not None:
+    async def _mark_read(self) -> None:
+        """Mark the open conversation as read, if it is visible and the terminal has the focus."""
+        visible = self.model.open is not None and (not self._is_narrow or self.has_class("in-conversation"))
+        if self._is_focused and visible and self.model.open is not None:
             try:
-                if await self.talking.read(self.model.open):
-                    self._draw_talks()
+                if await self.conversations.read(self.model.open):
+                    self._draw_list()
             except ClientError as error:
-                self._complain(error)
+                self._show_error(error)
 
-    # --- wishes ---------------------------------------------------------------------------------
+    # --- actions --------------------------------------------------------------------------------
 
     async def on_composer_written(self, event: Composer.Written) -> None:
         if self.model.open is None:
             return
         try:
-            await self.talking.say(self.model.open, event.text, self.model.replying_to)
+            await self.conversations.send(self.model.open, event.text, self.model.replying_to)
         except ClientError as error:
-            self._complain(error)
+            self._show_error(error)
             return
         self.composer.text = ""
         self.model.replying_to = self._new_from = ""
         self._draw_lines(to_end=True)
         self._draw_reply()
-        self._draw_talks()
+        self._draw_list()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        if isinstance(event.option_list, Talks):
-            self._turn_to(int(event.option_id or 0))
+        if isinstance(event.option_list, ConversationList):
+            self._open_conversation(int(event.option_id or 0))
         elif isinstance(event.option_list, Messages):
             self.model.replying_to = event.option_id or ""
             self._draw_reply()
@@ -237,12 +242,13 @@ class ChatApp(App[None]):
             self._limit += PAGE
             self._draw_lines()
 
-    def action_meet(self) -> None:
-        self.push_screen(AskWhom(), lambda word: self._open_person(word) if word else None)
+    def action_new_conversation(self) -> None:
+        self.push_screen(RecipientScreen(), lambda word: self._open_person(word) if word else None)
 
     def action_search(self) -> None:
         self.push_screen(
-            Search(self.talking.search, self.talking.name), lambda found: self._turn_to(*found) if found else None
+            SearchScreen(self.conversations.search, self.conversations.name),
+            lambda found: self._open_conversation(*found) if found else None,
         )
 
     def action_safety(self) -> None:
@@ -250,27 +256,27 @@ class ChatApp(App[None]):
         if peer is None:
             return
         try:
-            number, trust = self.talking.safety(peer)
+            number, trust = self.conversations.safety_number(peer)
         except ClientError as error:
-            self._complain(error)
+            self._show_error(error)
             return
-        screen = Safety(self.talking.name(peer), number, verified=trust.verified, held=trust.held)
+        screen = SafetyNumberScreen(self.conversations.name(peer), number, verified=trust.verified, held=trust.held)
 
-        async def agree(wish: str | None) -> None:
+        async def confirm(action: str | None) -> None:
             try:
-                await self.talking.agree(peer, wish or "", number)
+                await self.conversations.confirm_number(peer, action or "", number)
             except ClientError as error:
-                self._complain(error)
+                self._show_error(error)
             self._draw_soon()
 
-        self.push_screen(screen, agree)
+        self.push_screen(screen, confirm)
 
     def action_step_back(self) -> None:
         if self.model.replying_to:
             self.model.replying_to = ""
             self._draw_reply()
         elif self._is_narrow:
-            self.set_class(False, "talking")
+            self.set_class(False, "in-conversation")
             self.list.focus()
         else:
             self.composer.focus()
@@ -286,18 +292,18 @@ class ChatApp(App[None]):
         self._draw_status()
 
     def on_app_focus(self) -> None:
-        self._is_seen = True
-        self._see()
+        self._is_focused = True
+        self._mark_read()
 
     def on_app_blur(self) -> None:
-        self._is_seen = False
+        self._is_focused = False
 
     def _fatal_error(self) -> None:
-        """A mistake of ours: a traceback without the values, for they may be what somebody wrote."""
+        """Print a traceback without local variables, because they may hold message content."""
         self._exit_renderables.append(Traceback(show_locals=False))
         self._close_messages_no_wait()
 
-    def _complain(self, error: ClientError) -> None:
+    def _show_error(self, error: ClientError) -> None:
         text = str(error)
         self.notify(_escape(f"{text[:1].upper()}{text[1:]}."), severity="error")
 

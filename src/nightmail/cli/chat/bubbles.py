@@ -1,7 +1,7 @@
-"""A line of a conversation as something that can be drawn at some width.
+"""Draws the lines of a conversation, and the rows of the list, at a given width.
 
-Knows:   ticks and their colours; own messages stand on the right, as narrow as they can be.
-Never:   lets text of others command the terminal, or be markup.
+Knows:   ticks and their colours; own messages are on the right.
+Never:   prints control characters of other people's text, or treats it as markup.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from nightmail.cli.failing import REASONS
-from nightmail.cli.saying import TICKS, plain
+from nightmail.cli.errors import REASONS
+from nightmail.cli.output import TICKS, plain
 from nightmail.client.messages import Tick
 
-from .lines import Day, Line, NewHere, Notice, Said
-from .model import Talk
+from .lines import Day, Line, MessageLine, Notice, UnreadMarker
+from .model import ConversationSummary
 
 _STYLES = {Tick.READ: "bold #4fb3ff", Tick.FAILED: "bold light_coral"}
 _OWN, _THEIRS = "grey93 on #17405c", "grey93 on #2a2f36"
 _SHARE = 0.78
-"""How much of the width one message may take."""
+"""The largest share of the width that one message takes."""
 
 
 def draw(line: Line, width: int) -> RenderableType:
     match line:
         case Day():
             return Rule(Text(line.words, style="dim"), style="dim", characters="─")
-        case NewHere():
+        case UnreadMarker():
             return Rule(Text("new", style="bold cyan"), style="cyan", characters="─")
         case Notice():
             style = "bold yellow" if line.grave else "italic dim"
             return Text(plain(line.text), style=style, justify="center")
-        case Said():
+        case MessageLine():
             return _bubble(line, width)
 
 
-def _bubble(said: Said, width: int) -> RenderableType:
+def _bubble(said: MessageLine, width: int) -> RenderableType:
     room = max(12, int(width * _SHARE)) - 2
     parts: list[Text] = []
     if said.quote:
@@ -58,13 +58,13 @@ def _bubble(said: Said, width: int) -> RenderableType:
     return Padding(bubble, (int(said.turn), 0, 0, rest) if said.own else (int(said.turn), rest, 0, 0))
 
 
-def draw_talk(talk: Talk, width: int, clock: str) -> RenderableType:
-    """Two lines: name and time; the newest words, and how many are unread."""
-    mark = " ⚠" if talk.held else " ✔" if talk.verified else ""
-    style = "bold" if talk.unread else ""
-    top = _between(Text(plain(talk.name) + mark, style=style), Text(clock, style="dim"), width)
-    badge = Text(f" {talk.unread} ", style="bold reverse cyan") if talk.unread else Text()
-    preview = "blocked" if talk.blocked else plain(talk.preview).replace("\n", " ")
+def draw_summary(summary: ConversationSummary, width: int, clock: str) -> RenderableType:
+    """Two lines: name and time, then the newest message and the number of unread ones."""
+    mark = " ⚠" if summary.held else " ✔" if summary.verified else ""
+    style = "bold" if summary.unread else ""
+    top = _between(Text(plain(summary.name) + mark, style=style), Text(clock, style="dim"), width)
+    badge = Text(f" {summary.unread} ", style="bold reverse cyan") if summary.unread else Text()
+    preview = "blocked" if summary.blocked else plain(summary.preview).replace("\n", " ")
     return Group(top, _between(Text(preview, style="dim"), badge, width))
 
 

@@ -1,7 +1,7 @@
-"""A conversation as lines: where a day begins, who said what, how far it got, and what happened beside it.
+"""A conversation as lines: days, messages with their ticks, notices, and where the unread messages begin.
 
-Knows:   messages and notices, and the zone of whoever looks.
-Never:   reads a clock: today is handed in.
+Knows:   messages, notices, and the reader's time zone.
+Never:   reads a clock: today is an argument.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ class Day(Struct, frozen=True):
     words: str
 
 
-class NewHere(Struct, frozen=True):
-    """From here on it was unread."""
+class UnreadMarker(Struct, frozen=True):
+    """The messages below were unread when the conversation was opened."""
 
 
 class Notice(Struct, frozen=True):
-    """Something that happened to the conversation, and that nobody wrote."""
+    """An event in the conversation, for example a changed security code."""
 
     at: int
     text: str
     grave: bool = False
 
 
-class Said(Struct, frozen=True):
+class MessageLine(Struct, frozen=True):
     id: str
     own: bool
     text: str
     clock: str
-    """Empty: the server has not got it yet."""
+    """Empty if the server has not accepted the message yet."""
     tick: Tick
     reason: str = ""
     quote: str = ""
-    """What it answers."""
+    """The first line of the message that it answers."""
     turn: bool = False
-    """Somebody else spoke before."""
+    """True if the message before it has another author."""
 
 
-Line: TypeAlias = Day | NewHere | Notice | Said
+Line: TypeAlias = Day | UnreadMarker | Notice | MessageLine
 
 
-class Told(Struct, frozen=True):
-    """A message, with what only the client can tell of it."""
+class ShownMessage(Struct, frozen=True):
+    """A message with its decoded text."""
 
     message: Message
     text: str
@@ -57,14 +57,18 @@ class Told(Struct, frozen=True):
 
 
 def lines_of(
-    told: Sequence[Told], notices: Sequence[Notice], today: date, zone: tzinfo | None = None, new_from: str = ""
+    messages: Sequence[ShownMessage],
+    notices: Sequence[Notice],
+    today: date,
+    zone: tzinfo | None = None,
+    new_from: str = "",
 ) -> list[Line]:
-    """In the order in which they are shown: that of the messages, which is the same on every device."""
-    texts = {each.message.id: each.text for each in told}
+    """The lines in display order: that of the messages, which is the same on every device."""
+    texts = {each.message.id: each.text for each in messages}
     waiting = sorted(notices, key=lambda notice: notice.at)
     lines: list[Line] = []
     day: date | None = None
-    for each in told:
+    for each in messages:
         message = each.message
         while waiting and message.at and waiting[0].at < message.at:
             lines.append(waiting.pop(0))
@@ -73,12 +77,12 @@ def lines_of(
             day = on
             lines.append(Day(_day(on, today)))
         if message.id == new_from:
-            lines.append(NewHere())
+            lines.append(UnreadMarker())
         quote = texts.get(each.reply_to, "an earlier message") if each.reply_to else ""
         clock = f"{then:%H:%M}" if then else ""
-        turn = bool(lines) and isinstance(lines[-1], Said) and lines[-1].own != message.own
+        turn = bool(lines) and isinstance(lines[-1], MessageLine) and lines[-1].own != message.own
         state, reason = message.state, message.reason
-        lines.append(Said(message.id, message.own, each.text, clock, state, reason, _first_line(quote), turn))
+        lines.append(MessageLine(message.id, message.own, each.text, clock, state, reason, _first_line(quote), turn))
     return [*lines, *waiting]
 
 

@@ -1,7 +1,7 @@
-"""What a chat shows, as values.
+"""What the chat window shows, as values.
 
-Knows:   the state of the connection, the conversations, what is being answered, and what was begun to be written.
-Never:   reads a clock, a store or a terminal: everything is handed in.
+Knows:   the connection, the conversations, the message being answered, and drafts.
+Never:   reads a clock, a store or a terminal: everything is an argument.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nightmail.client.events import (
 from .lines import Notice
 
 
-class Link(Enum):
+class ConnectionState(Enum):
     CONNECTING = "connecting"
     ONLINE = "online"
     OFFLINE = "offline"
@@ -33,47 +33,47 @@ class Link(Enum):
 
 
 class Status(Struct, frozen=True):
-    link: Link = Link.CONNECTING
+    state: ConnectionState = ConnectionState.CONNECTING
     retry_ms: int = 0
     waiting: frozenset[str] = frozenset()
-    """Messages that wait for the network, and have done so for a while."""
+    """Ids of messages that have waited for the network for a while."""
     why: str = ""
 
     def after(self, event: Event) -> Status:
         match event:
             case Connected():
-                return replace(self, link=Link.ONLINE, retry_ms=0)
+                return replace(self, state=ConnectionState.ONLINE, retry_ms=0)
             case Disconnected():
-                return replace(self, link=Link.OFFLINE)
+                return replace(self, state=ConnectionState.OFFLINE)
             case Retrying():
-                return replace(self, link=Link.OFFLINE, retry_ms=event.in_ms)
+                return replace(self, state=ConnectionState.OFFLINE, retry_ms=event.in_ms)
             case WaitingForNetwork():
                 return replace(self, waiting=self.waiting | set(event.message_ids))
             case SentAck():
                 return replace(self, waiting=self.waiting - {event.message_id})
             case Ended():
-                return replace(self, link=Link.ENDED, why=event.sentence)
+                return replace(self, state=ConnectionState.ENDED, why=event.sentence)
             case _:
                 return self
 
     @property
     def words(self) -> str:
-        match self.link:
-            case Link.CONNECTING:
+        match self.state:
+            case ConnectionState.CONNECTING:
                 said = "connecting"
-            case Link.ONLINE:
+            case ConnectionState.ONLINE:
                 said = "online"
-            case Link.OFFLINE:
+            case ConnectionState.OFFLINE:
                 said = f"offline, trying again in {self.retry_ms / 1000:.0f} s" if self.retry_ms >= 500 else "offline"
-            case Link.ENDED:
+            case ConnectionState.ENDED:
                 said = f"ended: {self.why}"
         if self.waiting:
             said += f" · {len(self.waiting)} waiting for the network"
         return said
 
 
-class Talk(Struct, frozen=True):
-    """A conversation, as it stands in the list."""
+class ConversationSummary(Struct, frozen=True):
+    """A conversation, as a row of the list."""
 
     peer: int
     name: str
@@ -82,7 +82,7 @@ class Talk(Struct, frozen=True):
     unread: int = 0
     verified: bool = False
     held: bool = False
-    """The key changed after it was verified: nothing goes out before the person agrees."""
+    """The key changed after it was verified: messages wait until the user accepts it."""
     blocked: bool = False
 
 
@@ -91,28 +91,28 @@ class Model:
 
     def __init__(self) -> None:
         self.status = Status()
-        self.talks: Sequence[Talk] = ()
+        self.conversations: Sequence[ConversationSummary] = ()
         self.open: int | None = None
         self.replying_to = ""
-        """The message that the next one answers; empty: none."""
+        """Id of the message that the next one answers; empty if none."""
         self._drafts: dict[int, str] = {}
         self._notices: dict[int, list[Notice]] = {}
 
     def apply(self, event: Event) -> bool:
-        """Whether the status line changed."""
+        """True if the status line changed."""
         before, self.status = self.status, self.status.after(event)
         return before != self.status
 
-    def show(self, talks: Sequence[Talk]) -> None:
-        """The conversations that there are; the one that is open may have no message yet."""
-        self.talks = sorted(talks, key=lambda talk: (-talk.at, talk.name.casefold()))
+    def show(self, summaries: Sequence[ConversationSummary]) -> None:
+        """Replace the list of conversations. The open one may have no message yet."""
+        self.conversations = sorted(summaries, key=lambda summary: (-summary.at, summary.name.casefold()))
 
-    def talk(self) -> Talk | None:
-        """The one that is open."""
-        return next((talk for talk in self.talks if talk.peer == self.open), None)
+    def open_conversation(self) -> ConversationSummary | None:
+        """The row of the open conversation."""
+        return next((summary for summary in self.conversations if summary.peer == self.open), None)
 
-    def turn_to(self, peer: int, draft: str) -> str:
-        """Open another conversation; what was begun in this one is kept, and what was begun there comes back."""
+    def open_conversation_with(self, peer: int, draft: str) -> str:
+        """Open another conversation: keep `draft` for the one that was open, and return the draft of the new one."""
         if self.open is not None:
             self._drafts[self.open] = draft
         self.open, self.replying_to = peer, ""
@@ -120,11 +120,11 @@ class Model:
 
     @property
     def unread(self) -> int:
-        return sum(talk.unread for talk in self.talks)
+        return sum(summary.unread for summary in self.conversations)
 
     def note(self, peer: int, notice: Notice) -> None:
         self._notices.setdefault(peer, []).append(notice)
 
     def notices(self) -> Sequence[Notice]:
-        """Of the conversation that is open."""
+        """Notices of the open conversation."""
         return self._notices.get(self.open, ()) if self.open is not None else ()

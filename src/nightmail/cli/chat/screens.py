@@ -1,6 +1,6 @@
-"""What opens above the conversation: whom to write to, what to find, whether nobody stands between.
+"""Modal screens: choose a recipient, search, compare the safety number.
 
-Knows:   how to ask one thing, and gives the answer back.
+Knows:   how to ask for one thing and return the answer.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from nightmail.cli.saying import clock, plain
-from nightmail.cli.squares import grouped, squares
+from nightmail.cli.output import clock, digit_groups, plain
+from nightmail.cli.qr_code import qr_code
 from nightmail.client.store.search import Found, text_of
 
 
-class AskWhom(ModalScreen[str]):
-    """A new conversation: the handle of somebody, or what they are called here."""
+class RecipientScreen(ModalScreen[str]):
+    """Asks for the handle or the contact name to start a conversation with."""
 
     BINDINGS: ClassVar = [Binding("escape", "dismiss('')", "Back")]
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box small"):
             yield Static("Write to whom?", classes="title")
-            yield Input(placeholder="a handle, or what you call them", id="whom")
+            yield Input(placeholder="a handle, or a contact's name", id="whom")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip())
 
 
-class Search(ModalScreen[tuple[int, str] | None]):
-    """Finds while one types; gives the conversation and the message."""
+class SearchScreen(ModalScreen[tuple[int, str] | None]):
+    """Searches while the user types; returns the conversation and the message."""
 
     BINDINGS: ClassVar = [Binding("escape", "dismiss(None)", "Back"), Binding("down", "walk", show=False)]
 
@@ -48,7 +48,7 @@ class Search(ModalScreen[tuple[int, str] | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
-            yield Input(placeholder="words to find, on this device", id="words")
+            yield Input(placeholder="search messages on this device", id="words")
             yield OptionList(id="found", markup=False)
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -79,12 +79,12 @@ class Search(ModalScreen[tuple[int, str] | None]):
         return Group(head, said)
 
 
-class Safety(ModalScreen[str]):
-    """The number that two people compare; gives "verify", "accept" or nothing."""
+class SafetyNumberScreen(ModalScreen[str]):
+    """Shows the safety number; returns "verify", "accept" or an empty string."""
 
     BINDINGS: ClassVar = [
         Binding("escape", "dismiss('')", "Back"),
-        Binding("v", "dismiss('verify')", "They are alike"),
+        Binding("v", "dismiss('verify')", "Verified"),
         Binding("a", "dismiss('accept')", "Accept"),
     ]
 
@@ -95,14 +95,14 @@ class Safety(ModalScreen[str]):
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="box safety"):
             yield Static(Text(f"Safety number with {self._title}"), classes="title")
-            yield Static(Text(grouped(self._number), justify="center"), id="number")
+            yield Static(Text(digit_groups(self._number), justify="center"), id="number")
             with Center():
-                yield Static(squares(self._number), id="squares")
+                yield Static(qr_code(self._number), id="qr-code")
             yield Static(Text(self._advice(), justify="center"), id="advice")
 
     def _advice(self) -> str:
         if self._verified:
-            return "Verified. If it ever changes, you will be asked.  Esc back"
+            return "Verified. If it changes, you will be asked.  Esc back"
         if self._held:
-            return "It changed since you verified it. What you write waits.  A accept it   V compared again, alike"
-        return "Do they see the same?  V yes, they are alike   Esc back"
+            return "It has changed since you verified it. Your messages wait.  A accept it   V compared again, the same"
+        return "Do they see the same number?  V yes   Esc back"

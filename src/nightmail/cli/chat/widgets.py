@@ -1,7 +1,7 @@
-"""The parts of the window: the list of conversations, the messages of one, and where one writes.
+"""The widgets of the window: the list of conversations, the messages of one, and the text field.
 
-Knows:   how to stay where the reader is when something changes.
-Touches: only what it is handed; a wish of the person leaves as a message of Textual's.
+Knows:   how to keep the scroll position when the content changes.
+Touches: only its arguments; actions of the user leave as Textual messages.
 """
 
 from __future__ import annotations
@@ -16,46 +16,46 @@ from textual.message import Message as Posted
 from textual.widgets import OptionList, TextArea
 from textual.widgets.option_list import Option
 
-from .bubbles import draw, draw_talk
-from .lines import Line, Said
-from .model import Talk
+from .bubbles import draw, draw_summary
+from .lines import Line, MessageLine
+from .model import ConversationSummary
 
 NEAR_TOP = 3
-"""The first message stands below a day, and walking ends there."""
+"""Lines from the top at which older messages are loaded: a day line is above the first message."""
 
 
-class Talks(OptionList):
+class ConversationList(OptionList):
     """Conversations, the newest first."""
 
     def __init__(self) -> None:
-        super().__init__(id="talks", markup=False)
-        self._listed: Sequence[Talk] = ()
+        super().__init__(id="conversations", markup=False)
+        self._listed: Sequence[ConversationSummary] = ()
 
-    def show(self, talks: Sequence[Talk], is_open: int | None) -> None:
-        """Only what differs is drawn. The one that is open is marked, unless somebody walks the list."""
-        same = [talk.peer for talk in talks] == [talk.peer for talk in self._listed]
-        before, self._listed = self._listed, tuple(talks)
+    def show(self, summaries: Sequence[ConversationSummary], is_open: int | None) -> None:
+        """Draw only the rows that differ. Highlights the open one, unless the list has the focus."""
+        same = [summary.peer for summary in summaries] == [summary.peer for summary in self._listed]
+        before, self._listed = self._listed, tuple(summaries)
         if same and self.option_count:
-            for at, (old, new) in enumerate(zip(before, talks, strict=True)):
+            for at, (old, new) in enumerate(zip(before, summaries, strict=True)):
                 if old != new:
                     self.replace_option_prompt_at_index(at, self._draw(new))
         else:
             marked = self.highlighted_option.id if self.highlighted_option and self.has_focus else None
-            self.set_options([Option(self._draw(talk), id=str(talk.peer)) for talk in talks])
+            self.set_options([Option(self._draw(summary), id=str(summary.peer)) for summary in summaries])
             self._mark(marked or (str(is_open) if is_open is not None else None))
         if not self.has_focus and is_open is not None:
             self._mark(str(is_open))
 
     def _mark(self, ident: str | None) -> None:
-        peers = [str(talk.peer) for talk in self._listed]
+        peers = [str(summary.peer) for summary in self._listed]
         self.highlighted = peers.index(ident) if ident in peers else None
 
     def on_resize(self) -> None:
-        for at, talk in enumerate(self._listed):
-            self.replace_option_prompt_at_index(at, self._draw(talk))
+        for at, summary in enumerate(self._listed):
+            self.replace_option_prompt_at_index(at, self._draw(summary))
 
-    def _draw(self, talk: Talk) -> Any:
-        return draw_talk(talk, max(10, self.scrollable_content_region.width - 2), _clock(talk.at))
+    def _draw(self, summary: ConversationSummary) -> Any:
+        return draw_summary(summary, max(10, self.scrollable_content_region.width - 2), _clock(summary.at))
 
 
 def _clock(at_ms: int) -> str:
@@ -66,19 +66,19 @@ def _clock(at_ms: int) -> str:
 
 
 class Messages(OptionList):
-    """The lines of one conversation. A message can be walked to, and answered."""
+    """The lines of one conversation. Messages can be selected and answered."""
 
     BINDINGS: ClassVar = [Binding("r", "select", "Reply", show=False)]
 
     class OlderWanted(Posted):
-        """The reader is at the top."""
+        """The reader has reached the top."""
 
     def __init__(self) -> None:
         super().__init__(id="messages", markup=False)
         self._shown: Sequence[Line] = ()
 
     def show(self, lines: Sequence[Line], *, to_end: bool = False) -> None:
-        """Stays where it is read, unless that is the end."""
+        """Keeps the scroll position, and follows the end if the end is visible."""
         at_end = to_end or self.scroll_offset.y >= self.max_scroll_y - 1
         before, self._shown = self._shown, tuple(lines)
         if not to_end and len(before) == len(lines) and [_key(a) for a in before] == [_key(b) for b in lines]:
@@ -89,7 +89,7 @@ class Messages(OptionList):
         marked = self.highlighted_option.id if self.highlighted_option else None
         from_end = self.max_scroll_y - self.scroll_offset.y
         self.set_options(
-            [Option(self._draw(line), id=_key(line), disabled=not isinstance(line, Said)) for line in lines]
+            [Option(self._draw(line), id=_key(line), disabled=not isinstance(line, MessageLine)) for line in lines]
         )
         if marked is not None and not to_end:
             self.go_to(marked)
@@ -123,11 +123,11 @@ class Messages(OptionList):
 
 
 def _key(line: Line) -> str | None:
-    return line.id if isinstance(line, Said) else None
+    return line.id if isinstance(line, MessageLine) else None
 
 
 class Composer(TextArea):
-    """Enter sends; Ctrl+J, or Shift+Enter where the terminal tells it apart, begins a new line."""
+    """Enter sends. Ctrl+J starts a new line, and so does Shift+Enter if the terminal reports it."""
 
     class Written(Posted):
         def __init__(self, text: str) -> None:

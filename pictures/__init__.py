@@ -1,0 +1,1 @@
+"""Draws the pictures of the README from real servers and real clients. Not part of the installed package."""

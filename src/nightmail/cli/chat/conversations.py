@@ -1,0 +1,161 @@
+"""Everything that the chat window asks of the client, and the notices that it makes from events.
+
+Knows:   the client's API, and nothing about a terminal.
+Never:   caches a message. Only the rows of the list are cached, until an event changes one of them.
+"""
+
+from __future__ import annotations
+
+from nightmail.cli.contact_names import ContactNames, resolve
+from nightmail.client import Client
+from nightmail.client.client import Trust
+from nightmail.client.events import (
+    Event,
+    KeysRefused,
+    ListRefused,
+    MessageFailed,
+    SecurityCodeChanged,
+    SentAck,
+    Unreadable,
+)
+from nightmail.client.messages import Message
+from nightmail.client.store.search import Found, text_of
+from nightmail.model.handles import spelled
+from nightmail.model.ids import account_id, account_of
+
+from .lines import Notice, ShownMessage
+from .model import ConversationSummary
+
+NO_TEXT = "(something that is not text)"
+
+
+class Conversations:
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._names = ContactNames(client)
+        self._typed: dict[int, str] = {}
+        """Account → the handle that the user typed for it. The server tells account numbers only."""
+        self._known: dict[int, ConversationSummary] = {}
+        """Cached rows: with hundreds of conversations, reading all of them for every tick would be slow."""
+
+    @property
+    def own_name(self) -> str:
+        return self.client.identity.handle
+
+    # --- reading --------------------------------------------------------------------------------
+
+    def summaries(self, also: int | None = None) -> list[ConversationSummary]:
+        """Every conversation, and one that may have no message yet."""
+        peers = [row.peer for row in self.client.conversations()]
+        if also is not None and also not in peers:
+            peers.append(also)
+        if self.client.unread() != sum(summary.unread for summary in self._known.values()):
+            self._known.clear()  # another own device has read messages; there is no event for that
+        for peer in peers:
+            if peer not in self._known:
+                self._known[peer] = self._summary(peer)
+        return [self._known[peer] for peer in peers]
+
+    def invalidate(self, event: Event) -> None:
+        """Drop the cached row of the conversation that the event changes."""
+        match event:
+            case Message():
+                self._known.pop(event.peer, None)
+            case SentAck() | MessageFailed():
+                for account in event.conversation_id.split("-"):
+                    self._known.pop(int(account, 16), None)
+            case SecurityCodeChanged() | ListRefused() | KeysRefused():
+                self._known.pop(event.account, None)
+            case _:
+                pass
+
+    def _summary(self, peer: int) -> ConversationSummary:
+        newest = self.client.history(peer, 1)
+        preview, at = "", 0
+        if newest:
+            said = text_of(newest[0])
+            preview = ("you: " if newest[0].own else "") + (said if said is not None else NO_TEXT)
+            at = newest[0].at or (1 << 62)
+        trust = self.client.trust(peer)
+        return ConversationSummary(
+            peer, self.name(peer), at, preview, self.client.unread(peer), trust.verified, trust.held,
+            self.client.people.get(peer).blocked,
+        )  # fmt: skip
+
+    def messages(self, peer: int, limit: int) -> list[ShownMessage]:
+        return [
+            ShownMessage(message, text if (text := text_of(message)) is not None else NO_TEXT, message.reply_to)
+            for message in self.client.history(peer, limit)
+        ]
+
+    def notices(self, peer: int) -> list[Notice]:
+        """Notices that stay in a conversation after a restart."""
+        trust = self.client.trust(peer)
+        if not trust.changed_at:
+            return []
+        words = f"The security code with {self.name(peer)} has changed."
+        words += " Your messages wait: Ctrl+S." if trust.held else ""
+        return [Notice(trust.changed_at, words, grave=True)]
+
+    def first_unread(self, peer: int, limit: int) -> str:
+        """Id of the first unread message among the newest `limit`; empty if there is none."""
+        count = self.client.unread(peer)
+        theirs = [message.id for message in self.client.history(peer, limit) if not message.own]
+        return theirs[-count] if count and count <= len(theirs) else ""
+
+    def name(self, peer: int) -> str:
+        name = self._names.of(peer)
+        return self._typed.get(peer, name) if name == f"{peer:x}" else name
+
+    def search(self, words: str) -> list[Found]:
+        return self.client.search(words)
+
+    # --- actions --------------------------------------------------------------------------------
+
+    def account_of(self, word: str) -> int:
+        """The account that a typed handle or name means. Raises Misused."""
+        found = resolve(self.client, word)
+        if isinstance(found, int):
+            return found
+        found = spelled(found)
+        self._typed[account := account_id(found)] = found
+        return account
+
+    async def send(self, peer: int, text: str, reply_to: str) -> None:
+        """Queue a message. It is durable when this returns."""
+        handle = self.client.people.get(peer).handle or self._typed.get(peer, "")
+        await self.client.send(handle or peer, text, reply_to=reply_to)
+        self._known.pop(peer, None)
+
+    async def read(self, peer: int) -> bool:
+        """Mark the conversation as read. True if there was an unread message."""
+        count = await self.client.read(peer) if self.client.unread(peer) else 0
+        if count:
+            self._known.pop(peer, None)
+        return bool(count)
+
+    def safety_number(self, peer: int) -> tuple[str, Trust]:
+        """The number to compare, and whether it is verified. Raises Misused if the key is not known yet."""
+        return self.client.safety_number(peer), self.client.trust(peer)
+
+    async def confirm_number(self, peer: int, action: str, number: str) -> None:
+        """`action` is "verify" or "accept", otherwise nothing happens; `number` is the one that was shown."""
+        if action == "verify":
+            await self.client.verify(peer, number)
+        elif action == "accept":
+            await self.client.accept(peer, number)
+        self._known.pop(peer, None)
+
+    # --- events ---------------------------------------------------------------------------------
+
+    def notice(self, event: Event, at: int) -> tuple[int, Notice] | None:
+        """The notice that an event adds to a conversation, with the account of that conversation."""
+        match event:
+            case ListRefused() | KeysRefused():
+                words = "The server's list of their devices does not have their signature. Messages are not sent."
+                return event.account, Notice(at, words, grave=True)
+            case Unreadable():
+                words = "This device cannot decrypt a message. Its sender was asked to send it again."
+                return account_of(event.by), Notice(at, words)
+            case _:
+                return None

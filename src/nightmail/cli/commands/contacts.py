@@ -1,0 +1,97 @@
+"""`nightmail contacts`: names for contacts, on this device.
+
+Touches: the profile. Names are not sent anywhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from nightmail.cli.contact_names import resolve
+from nightmail.cli.json_shapes import contact_json
+from nightmail.cli.output import as_json_option, console, plain, print_json
+from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
+from nightmail.client import Client
+
+
+@click.group("contacts", short_help="Give contacts names that only this device knows.")
+def command() -> None:
+    """Give contacts names. Names stay on this device: neither the contacts nor the server learn them."""
+
+
+@command.command("list")
+@profile_option
+@server_options
+@as_json_option
+def list_(profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool) -> None:
+    """List contacts, and which are verified or blocked."""
+    asyncio.run(_list(_client(profile, servers, ca_file), as_json))
+
+
+@command.command("name")
+@click.argument("person", metavar="HANDLE")
+@click.argument("name")
+@profile_option
+@server_options
+@as_json_option
+def name_(
+    person: str, name: str, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool
+) -> None:
+    """Give the contact with the handle HANDLE the name NAME."""
+    asyncio.run(_name(_client(profile, servers, ca_file), person, name, as_json))
+
+
+@command.command()
+@click.argument("person", metavar="NAME")
+@profile_option
+@server_options
+@as_json_option
+def forget(person: str, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool) -> None:
+    """Remove the name of a contact. Messages and blocks stay."""
+    asyncio.run(_forget(_client(profile, servers, ca_file), person, as_json))
+
+
+def _client(profile: str | None, servers: tuple[str, ...], ca_file: str | None) -> Client:
+    path = chosen(profile)
+    return client_of(path, servers_of(path, servers), ca_file=ca_file)
+
+
+async def _list(client: Client, as_json: bool) -> None:
+    async with client:
+        contacts = client.people.all()
+        verified = {contact.account for contact in contacts if client.trust(contact.account).verified}
+    if as_json:
+        for contact in contacts:
+            print_json({**contact_json(contact), "verified": contact.account in verified})
+        return
+    table = Table(box=None, header_style="dim")
+    for column in ("name", "handle", ""):
+        table.add_column(column)
+    for contact in contacts:
+        mark = Text("blocked", style="red") if contact.blocked else Text()
+        if contact.account in verified:
+            mark = Text("✔ verified ", style="green") + mark
+        table.add_row(Text(plain(contact.name)), Text(plain(contact.handle)), mark)
+    console().print(table if contacts else "No contacts yet: nightmail contacts name HANDLE NAME.")
+
+
+async def _name(client: Client, person: str, name: str, as_json: bool) -> None:
+    async with client:
+        contact = await client.people.name(person, name)
+    if as_json:
+        print_json(contact_json(contact))
+    else:
+        console().print(f"{plain(contact.handle)} is called {plain(contact.name)} on this device.", markup=False)
+
+
+async def _forget(client: Client, person: str, as_json: bool) -> None:
+    async with client:
+        known = await client.people.forget(resolve(client, person))
+    if as_json:
+        print_json({"forgotten": known})
+    else:
+        console().print("Forgotten." if known else "There was no such contact.")

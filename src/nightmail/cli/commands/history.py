@@ -1,0 +1,57 @@
+"""`nightmail history`: the messages of one conversation, from this device's store.
+
+Touches: the profile. Marks nothing as read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+from nightmail.cli.contact_names import ContactNames, resolve
+from nightmail.cli.json_shapes import message_json
+from nightmail.cli.output import as_json_option, changed_line, console, message_line, print_json
+from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
+from nightmail.client import Client, Message
+from nightmail.client.store.search import text_of
+
+
+@click.command("history", short_help="Show the messages of one conversation.")
+@click.argument("person", metavar="NAME")
+@click.option("-n", "--limit", type=click.IntRange(min=1), default=50, help="Show this many of the newest messages.")
+@profile_option
+@server_options
+@as_json_option
+def command(
+    person: str, limit: int, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool
+) -> None:
+    """Show the newest messages with NAME, oldest first. NAME is a handle or a contact's name.
+
+    Works offline. Nothing is marked as read.
+    """
+    path = chosen(profile)
+    asyncio.run(_show(client_of(path, servers_of(path, servers), ca_file=ca_file), person, limit, as_json))
+
+
+async def _show(client: Client, person: str, limit: int, as_json: bool) -> None:
+    async with client:
+        names, account, page = ContactNames(client), client.identity.account, console()
+        peer = resolve(client, person)
+        changed_at = 0 if as_json else client.trust(peer).changed_at
+        for message in client.history(peer, limit):
+            if as_json:
+                print_json({**message_json(message, account), **_state(message)})
+                continue
+            if changed_at and (not message.at or message.at > changed_at):
+                page.print(changed_line(changed_at))
+                changed_at = 0
+            page.print(message_line(message, names.of(message.peer), text_of(message)))
+        if changed_at:
+            page.print(changed_line(changed_at))
+
+
+def _state(message: Message) -> dict[str, str]:
+    if not message.own:
+        return {}
+    return {"state": message.state.name.lower(), **({"reason": message.reason} if message.reason else {})}

@@ -1,0 +1,204 @@
+"""`nightmail listen`: prints unread messages, then messages and receipts as they arrive.
+
+Knows:   a printed message counts as read and is not printed again, except with --peek.
+Touches: the profile, standard output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Iterator
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from nightmail.cli.contact_names import ContactNames
+from nightmail.cli.errors import REASONS
+from nightmail.cli.json_shapes import event_json, message_json
+from nightmail.cli.output import as_json_option, clock, console, plain, print_json
+from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
+from nightmail.client import Client
+from nightmail.client.events import (
+    Connected,
+    DeliveryReceipt,
+    Disconnected,
+    Ended,
+    Event,
+    Gap,
+    KeysRefused,
+    ListRefused,
+    MessageFailed,
+    QueueEmpty,
+    ReadReceipt,
+    Retrying,
+    SecurityCodeChanged,
+    SentAck,
+    Unreadable,
+    WaitingForNetwork,
+)
+from nightmail.client.messages import Message, Tick
+
+PAGE = 256
+"""Messages read from the store at a time."""
+
+
+@click.command("listen", short_help="Print messages and receipts as they arrive.")
+@profile_option
+@click.option("--until-empty", is_flag=True, help="End when the mailbox and the outbox are empty.")
+@click.option(
+    "--peek", is_flag=True, help="Leave messages unread: no read receipts are sent, and listen prints them again."
+)
+@server_options
+@as_json_option
+def command(
+    profile: str | None, until_empty: bool, peek: bool, servers: tuple[str, ...], ca_file: str | None, as_json: bool
+) -> None:
+    """Print unread messages, then messages and receipts as they arrive, until Ctrl-C.
+
+    A printed message counts as read, and its sender gets a read receipt, unless they are switched off. With --json,
+    every line is one object; receipts have these fields:
+
+    \b
+      delivery_receipt {message_id, conversation_id, delivered_at, device, state}
+      read_receipt     {conversation_id, read_up_to, read_at}
+    """
+    path = chosen(profile)
+    client = client_of(path, servers_of(path, servers), ca_file=ca_file)
+    printer = JsonPrinter() if as_json else LinePrinter(console(), ContactNames(client))
+    asyncio.run(_listen(client, printer, until_empty, peek))
+
+
+async def _listen(client: Client, printer: JsonPrinter | LinePrinter, until_empty: bool, peek: bool) -> None:
+    # SIGINT and SIGTERM end the loop in order: what was received is acknowledged, and the profile is closed.
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    async with client:
+        listening = asyncio.ensure_future(_print_all(client, printer, until_empty, peek))
+        stopping = asyncio.ensure_future(stopped.wait())
+        await asyncio.wait((listening, stopping), return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if listening.done():
+            listening.result()
+        else:
+            listening.cancel()
+            await asyncio.wait([listening])
+
+
+async def _print_all(client: Client, printer: JsonPrinter | LinePrinter, until_empty: bool, peek: bool) -> None:
+    # Subscribe before reading the history: a message that is not in the history yet then comes as an event.
+    events = client.events()
+    account = client.identity.account
+    drained = False
+    for message in _unread(client):
+        printer.message(message, account)
+        if not peek:
+            await client.read(message.peer, [message.id])
+    async for event in events:
+        if isinstance(event, Message):
+            printer.message(event, account)
+            if not peek and not event.own:
+                await client.read(event.peer, [event.id])
+        else:
+            printer.event(event, account)
+        drained = drained or isinstance(event, QueueEmpty)
+        if until_empty and drained and not _is_waiting(client):
+            return
+
+
+def _pages(client: Client) -> Iterator[list[Message]]:
+    """The messages of every conversation, the newest page first."""
+    for conversation in client.conversations():
+        before = None
+        while page := client.history(conversation.peer, PAGE, before):
+            yield page
+            before = page[0]
+
+
+def _unread(client: Client) -> list[Message]:
+    if not client.unread():
+        return []
+    unread = [each for page in _pages(client) for each in page if not each.own and each.state is not Tick.READ]
+    return sorted(unread, key=lambda message: message.position)
+
+
+def _is_waiting(client: Client) -> bool:
+    """True if a message is still in the outbox."""
+    return any(each.own and each.state is Tick.PENDING for page in _pages(client) for each in page)
+
+
+class JsonPrinter:
+    """One JSON object per line."""
+
+    def message(self, message: Message, account: int) -> None:
+        print_json(message_json(message, account))
+
+    def event(self, event: Event, account: int) -> None:
+        print_json(event_json(event, account))
+
+
+class LinePrinter:
+    """Lines for people."""
+
+    def __init__(self, page: Console, names: ContactNames) -> None:
+        self._console, self._names = page, names
+
+    def message(self, message: Message, account: int) -> None:
+        name = self._names.of(message.peer)
+        text = message.content.text
+        said = plain(text) if text is not None else f"({message.kind.name.lower()})"
+        who = f"→ {name}" if message.own else name
+        self._line(clock(message.at) if message.at else "", f"{who}: ", said, "bold cyan" if not message.own else "dim")
+
+    def event(self, event: Event, account: int) -> None:
+        match event:
+            case SentAck():
+                self._tick(event.at, "✓ sent", event.message_id)
+            case DeliveryReceipt(state=Tick.FAILED):
+                self._tick(event.delivered_at, f"✗ {event.reason} on device {event.device:x}", event.message_id, "red")
+            case DeliveryReceipt():
+                self._tick(event.delivered_at, "✓✓ delivered", event.message_id)
+            case ReadReceipt():
+                self._tick(event.read_at, "✓✓ read", event.read_up_to, "blue")
+            case MessageFailed():
+                why = REASONS.get(event.reason, event.reason)
+                self._tick(event.at, f"✗ failed: {why}", event.message_id, "red")
+            case WaitingForNetwork():
+                self._note(f"waiting for the network: {len(event.message_ids)} in the outbox")
+            case Connected():
+                self._note(f"connected to {event.node}")
+            case Disconnected():
+                self._note(f"disconnected: {event.why}")
+            case Retrying():
+                self._note(f"trying again in {event.in_ms / 1000:.1f} s")
+            case Gap():
+                self._note(f"{event.high - event.low + 1} messages will never arrive: {event.reason.name.lower()}")
+            case Unreadable():
+                self._note("this device cannot decrypt a message; its sender will encrypt it again")
+            case SecurityCodeChanged():
+                self._note(f"the security code of {event.handle} has changed")
+                if event.verified:
+                    self._note("you had verified the old one: messages to them wait until you accept the new one")
+            case ListRefused():
+                self._note(f"messages to {event.handle} are not sent: {event.why}")
+            case KeysRefused():
+                self._note(f"the server offered keys for {event.handle} that were rejected: {event.why}")
+            case Ended():
+                self._note(f"the server closed the connection permanently: {event.sentence}")
+            case _:
+                pass
+
+    def _tick(self, at: int, what: str, message_id: str, style: str = "green") -> None:
+        self._line(clock(at), f"{what}  ", message_id, style)
+
+    def _note(self, what: str) -> None:
+        self._console.print(Text(plain(what), style="dim"))
+
+    def _line(self, when: str, head: str, rest: str, style: str) -> None:
+        line = Text(f"{when}  ", style="dim")
+        line.append(plain(head), style=style)
+        line.append(plain(rest), style="" if style == "bold cyan" else "dim")
+        self._console.print(line)

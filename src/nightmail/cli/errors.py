@@ -1,0 +1,154 @@
+"""Errors for the person at the command line: one sentence, advice, and an exit code.
+
+Knows:   every error of the client, and the advice for it.
+Never:   prints a token or the content of a message. An unexpected exception keeps its traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import IO, Any
+
+import click
+
+from nightmail.client import errors
+
+
+class Exit(IntEnum):
+    """Exit codes of all commands. `serve` also uses those of `nightmail.server.process`; docs/cli.md lists all."""
+
+    DONE = 0
+    BROKEN = 1
+    """A promise was broken (`verify`, `demo`), or an error has no code of its own."""
+    USAGE = 2
+    """The command line or a setting is invalid."""
+    IN_USE = 3
+    """Another process uses the profile or the data folder."""
+    DAMAGED = 4
+    """The profile is damaged, or was written by a newer version."""
+    UNWRITABLE = 5
+    """The folder cannot be read or written."""
+    NO_PROFILE = 10
+    """The profile does not exist, or there are several and none was named."""
+    NO_SERVER = 11
+    """No server answered."""
+    REFUSED = 12
+    """The server refused the request."""
+    FAILED = 13
+    """The message failed; the reason was printed."""
+    QUEUED = 14
+    """The message is in the outbox, and has not got as far as `--wait` asks; or linking or moving is not finished."""
+    ENDED = 15
+    """The server rejected this device permanently, or another connection replaced it."""
+    LOCKED = 16
+    """A passphrase, key or PIN is missing or wrong."""
+    DIFFERS = 17
+    """The safety number is not the one that was given."""
+
+
+class Failure(click.ClickException):
+    """One sentence, then what to do next."""
+
+    def __init__(self, code: Exit, sentence: str, advice: str = "") -> None:
+        super().__init__(f"{sentence} {advice}".strip())
+        self.exit_code = code  # pyright: ignore[reportAttributeAccessIssue]  # click reads it from the instance
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        click.echo(f"nightmail: {self.message}", file=file, err=file is None)
+
+
+REASONS: dict[str, str] = {
+    "unknown_recipient": "nobody has registered that handle on this server; check the spelling",
+    "mailbox_full": "the mailboxes of all the recipient's devices are full; try again when one has been online",
+    "expired": "no device of the recipient received it in time",
+    "device_removed": "the device it was for was removed",
+    "undecryptable": "no device of the recipient could decrypt it",
+    "too_old": "it waited in the outbox for too long",
+    "too_large": "it is larger than this server accepts",
+    "given_up": "this device gave it up",
+    "not_allowed": "the server does not allow this device to send it",
+    "dead_lettered": "a fault in the server kept it from being processed",
+}
+"""Reason code → why a message failed, for people."""
+
+REFUSALS: dict[str, str] = {
+    "handle_taken": "Choose another one. If it is yours, use its profile (--profile) or its PIN (--pin).",
+    "verification_needed": "Run nightmail register in a terminal to get a code, or give it with --code.",
+    "verification_wrong": "Register without --code to get a new one.",
+    "verification_refused": "Check the spelling.",
+    "pin_needed": "Give the PIN that was set with nightmail lock (--pin).",
+    "pin_wrong": "Try again with --pin.",
+    "pin_locked": "There were too many wrong PINs.",
+    "rate_limited": "Wait a moment, then try again.",
+    "unauthorized": "Check that the token belongs to this server.",
+    "not_found": "Check the spelling.",
+    "malformed": "Correct it and try again.",
+    "too_many_devices": "The account has used up its device numbers: register another handle.",
+    "too_many_linked": "Remove one first: nightmail devices remove.",
+    "unknown_device": "List the devices: nightmail devices list.",
+    "list_conflict": "Another device changed the list at the same time; try again.",
+}
+"""Refusal code → advice."""
+
+
+@contextmanager
+def explained() -> Generator[None]:
+    """Turn errors that a user can cause into a `Failure`."""
+    try:
+        yield
+    except errors.ClientError as error:
+        raise explain(error) from error
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(130) from None
+
+
+def explain(error: errors.ClientError) -> Failure:
+    match error:
+        case errors.ProfileInUse():
+            return Failure(Exit.IN_USE, sentence(error), "End that process, or name another profile (--profile).")
+        case errors.ProfileDamaged():
+            return Failure(Exit.DAMAGED, sentence(error), "Nothing in it was changed.")
+        case errors.ProfileTooNew():
+            return Failure(Exit.DAMAGED, sentence(error), "Use the newer nightmail that wrote it.")
+        case errors.WrongSecret():
+            return Failure(Exit.LOCKED, sentence(error), "Nothing was changed.")
+        case errors.ProfileLocked():
+            return Failure(Exit.LOCKED, sentence(error))
+        case errors.ProfileError():
+            return Failure(
+                Exit.UNWRITABLE, sentence(error), "Check its permissions, or name another profile (--profile)."
+            )
+        case errors.StoreFailed():
+            return Failure(Exit.UNWRITABLE, sentence(error), "Check the disk. Nothing that was not stored was sent.")
+        case errors.Unreachable():
+            return Failure(
+                Exit.NO_SERVER, sentence(error), "Start one (nightmail serve), or name another one (--server)."
+            )
+        case errors.Refused():
+            said = error.detail or error.title
+            return Failure(Exit.REFUSED, f"The server refused: {said}.", REFUSALS.get(error.code, ""))
+        case errors.DeliveryFailed():
+            return Failure(Exit.FAILED, failed(error.reason))
+        case errors.Stopped():
+            return Failure(Exit.ENDED, f"The server closed the connection permanently: {error.sentence}.")
+        case errors.NumberDiffers():
+            return Failure(Exit.DIFFERS, sentence(error), "Show it again: nightmail verify-contact.")
+        case errors.Misused():
+            return Failure(Exit.USAGE, sentence(error))
+        case errors.TooLarge():
+            return Failure(Exit.USAGE, sentence(error), "Nothing was sent.")
+        case _:
+            return Failure(Exit.BROKEN, sentence(error))
+
+
+def failed(reason: str) -> str:
+    """Why a message failed, as a sentence."""
+    return f"The message failed ({reason}): {REASONS.get(reason, 'the server gave no explanation')}."
+
+
+def sentence(error: Exception) -> str:
+    """The text of an error, with a capital letter and a full stop."""
+    text = str(error)
+    return f"{text[:1].upper()}{text[1:]}."

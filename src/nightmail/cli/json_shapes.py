@@ -1,0 +1,139 @@
+"""The JSON objects that commands print for scripts. docs/cli.md lists them; scripts rely on their fields.
+
+Knows:   events, messages and contacts of the client.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from nightmail.client.events import (
+    Connected,
+    DeliveryReceipt,
+    DeviceLinked,
+    DeviceNotLinked,
+    Disconnected,
+    Ended,
+    Event,
+    Gap,
+    KeysRefused,
+    ListRefused,
+    MessageFailed,
+    Moved,
+    Provisioned,
+    QueueEmpty,
+    Reachable,
+    ReadElsewhere,
+    ReadReceipt,
+    Retrying,
+    SecurityCodeChanged,
+    SentAck,
+    ServerBehind,
+    Unreadable,
+    WaitingForNetwork,
+)
+from nightmail.client.messages import Message, conversation_id
+from nightmail.client.store.rows import Contact
+
+
+def contact_json(contact: Contact) -> dict[str, object]:
+    return {
+        "account": f"{contact.account:x}", "handle": contact.handle, "name": contact.name, "blocked": contact.blocked,
+    }  # fmt: skip
+
+
+def message_json(message: Message, account: int) -> dict[str, Any]:
+    shape: dict[str, Any] = {
+        "type": "message",
+        "message_id": message.id,
+        "conversation_id": conversation_id(account, message.peer),
+        "peer": message.handle or f"{message.peer:x}",
+        "own": message.own,
+        "at": message.at,
+    }
+    content = message.content
+    if content.reply_to:
+        shape["reply_to"] = content.reply_to
+    if content.data is not None:
+        shape["data_base64"] = base64.b64encode(content.data).decode()
+    return shape if content.text is None else {**shape, "text": content.text}
+
+
+def event_json(event: Event, account: int) -> dict[str, Any]:
+    """An object with a `type`, for every event."""
+    match event:
+        case Message():
+            return message_json(event, account)
+        case SentAck():
+            return {
+                "type": "sent", "message_id": event.message_id, "conversation_id": event.conversation_id,
+                "at": event.at,
+            }  # fmt: skip
+        case DeliveryReceipt():
+            shape = {
+                "type": "delivery_receipt", "message_id": event.message_id, "conversation_id": event.conversation_id,
+                "delivered_at": event.delivered_at, "device": f"{event.device:x}", "state": event.state.name.lower(),
+            }  # fmt: skip
+            return {**shape, "reason": event.reason} if event.reason else shape
+        case ReadReceipt():
+            return {
+                "type": "read_receipt", "conversation_id": event.conversation_id, "read_up_to": event.read_up_to,
+                "read_at": event.read_at,
+            }  # fmt: skip
+        case MessageFailed():
+            return {
+                "type": "failed", "message_id": event.message_id, "conversation_id": event.conversation_id,
+                "reason": event.reason, "at": event.at,
+            }  # fmt: skip
+        case WaitingForNetwork():
+            return {
+                "type": "waiting_for_network", "conversation_id": event.conversation_id,
+                "message_ids": list(event.message_ids),
+            }  # fmt: skip
+        case Connected():
+            return {"type": "connected", "node": event.node, "at": event.at}
+        case Disconnected():
+            return {"type": "disconnected", "code": event.code, "why": event.why}
+        case Retrying():
+            return {"type": "retrying", "address": event.address, "in_ms": event.in_ms}
+        case QueueEmpty():
+            return {"type": "queue_empty"}
+        case Gap():
+            return {
+                "type": "gap", "lane": event.lane.name.lower(), "low": event.low, "high": event.high,
+                "reason": event.reason.name.lower(),
+            }  # fmt: skip
+        case Unreadable():
+            return {"type": "unreadable", "message_id": event.message_id, "by": f"{event.by:x}", "why": event.why}
+        case SecurityCodeChanged():
+            return {
+                "type": "security_code_changed", "account": f"{event.account:x}", "peer": event.handle,
+                "verified": event.verified,
+            }  # fmt: skip
+        case ListRefused():
+            return {
+                "type": "list_refused", "account": f"{event.account:x}", "peer": event.handle, "why": event.why,
+            }  # fmt: skip
+        case KeysRefused():
+            return {
+                "type": "keys_refused", "account": f"{event.account:x}", "peer": event.handle,
+                "device": f"{event.device:x}", "why": event.why,
+            }  # fmt: skip
+        case DeviceLinked():
+            return {"type": "device_linked", "device": f"{event.device:x}"}
+        case DeviceNotLinked():
+            return {"type": "device_not_linked", "device": f"{event.device:x}", "why": event.why}
+        case Provisioned():
+            return {"type": "provisioned"}
+        case Reachable():
+            return {"type": "reachable"}
+        case Moved():
+            return {"type": "moved", "device": f"{event.device:x}"}
+        case ReadElsewhere():
+            return {"type": "read_elsewhere", "message_ids": list(event.messages)}
+        case ServerBehind():
+            lane = event.lane.name.lower() if event.lane is not None else "receipts"
+            return {"type": "server_behind", "lane": lane, "head": event.head, "cursor": event.cursor}
+        case Ended():
+            return {"type": "ended", "code": event.code, "why": event.sentence}

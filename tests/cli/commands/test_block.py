@@ -1,0 +1,27 @@
+"""`nightmail block` and `nightmail unblock`."""
+
+from __future__ import annotations
+
+from tests.cli.hand import NOBODY, Hand, a_conversation
+
+
+def test_who_is_blocked_does_not_get_through_and_learns_nothing(hand: Hand) -> None:
+    ada, bob = a_conversation(hand)
+    (blocked,) = hand.gets("block", bob, "-p", ada)
+    assert blocked["blocked"]
+    assert "blocked" in hand.types("contacts", "list", "-p", ada).stdout
+    assert hand.gets("send", "-p", bob, ada, "Psst")[0]["state"] == "sent"
+    hand.gets("listen", "-p", ada, "--until-empty")
+    assert hand.gets("search", "-p", ada, "psst") == []
+    (free,) = hand.gets("unblock", bob, "-p", ada)
+    assert not free["blocked"]
+    hand.gets("send", "-p", bob, ada, "Hello again")
+    hand.gets("listen", "-p", ada, "--until-empty")
+    assert len(hand.gets("search", "-p", ada, "again")) == 1
+
+
+def test_blocking_without_a_server_is_told_and_changes_nothing(hand: Hand) -> None:
+    ada = hand.registers("ada")
+    result = hand.types("block", "bob", "-p", ada, "--server", NOBODY)
+    assert result.exit_code == 11
+    assert hand.gets("contacts", "list", "-p", ada) == []

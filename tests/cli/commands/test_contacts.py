@@ -1,0 +1,19 @@
+"""`nightmail contacts`."""
+
+from __future__ import annotations
+
+from tests.cli.hand import Hand, a_conversation, one_sentence
+
+
+def test_a_name_is_used_wherever_the_handle_is_meant(hand: Hand) -> None:
+    ada, bob = a_conversation(hand)
+    (named,) = hand.gets("contacts", "name", bob, "Uncle Bob", "-p", ada)
+    assert (named["handle"], named["name"], named["blocked"]) == (bob, "Uncle Bob", False)
+    assert hand.gets("contacts", "list", "-p", ada) == [{**named, "verified": False}]
+    assert len(hand.gets("history", "uncle bob", "-p", ada)) == 2
+    assert "Uncle Bob: Rather dinner." in hand.types("history", bob, "-p", ada).stdout
+    hand.gets("contacts", "name", "nobody", "uncle bob", "-p", ada)
+    two = hand.types("history", "Uncle Bob", "-p", ada)
+    assert (two.exit_code, "2 contacts" in one_sentence(two)) == (2, True)
+    assert hand.gets("contacts", "forget", bob, "-p", ada) == [{"forgotten": True}]
+    assert hand.gets("contacts", "forget", bob, "-p", ada) == [{"forgotten": False}]

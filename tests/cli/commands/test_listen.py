@@ -1,0 +1,98 @@
+"""`nightmail listen`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from nightmail.cli.output import plain
+from nightmail.cli.profiles import folder_for
+from nightmail.client import SyncClient
+from tests.cli.hand import NOBODY, Hand, one_sentence
+
+
+def of_type(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [event for event in events if event["type"] == kind]
+
+
+def test_messages_and_receipts_have_the_shapes_that_the_documentation_promises(hand: Hand) -> None:
+    ada, bob = hand.registers("ada"), hand.registers("bob")
+    (sent,) = hand.gets("send", "-p", ada, bob, "Hello")
+    (message,) = of_type(hand.gets("listen", "-p", bob, "--until-empty", "--peek"), "message")
+    assert message.keys() == {"type", "message_id", "conversation_id", "peer", "own", "at", "text"}
+    assert (message["message_id"], message["text"], message["own"]) == (sent["message_id"], "Hello", False)
+    assert message["conversation_id"] == sent["conversation_id"]
+    events = hand.gets("listen", "-p", ada, "--until-empty")
+    (delivered,) = of_type(events, "delivery_receipt")
+    assert delivered.keys() == {"type", "message_id", "conversation_id", "delivered_at", "device", "state"}
+    assert (delivered["message_id"], delivered["state"]) == (sent["message_id"], "delivered")
+    assert events[-1] == {"type": "queue_empty"}
+    hand.gets("listen", "-p", bob, "--until-empty")
+    (read,) = of_type(hand.gets("listen", "-p", ada, "--until-empty"), "read_receipt")
+    assert read.keys() == {"type", "conversation_id", "read_up_to", "read_at"}
+    assert read["read_up_to"] == sent["message_id"]
+
+
+def test_what_came_while_another_command_ran_is_shown_first(hand: Hand) -> None:
+    ada, bob = hand.registers("ada"), hand.registers("bob")
+    for text in ("one", "two"):
+        hand.gets("send", "-p", ada, bob, text)
+    with SyncClient(folder_for(bob), [hand.server.url]) as client:
+        assert [client.receive(timeout=60).text for _ in range(2)] == ["one", "two"]
+    hand.gets("send", "-p", ada, bob, "three")
+    listened = hand.types("listen", "-p", bob, "--until-empty")
+    said = [line.rpartition(f"{ada}: ")[2] for line in listened.stdout.splitlines() if f"{ada}: " in line]
+    assert said == ["one", "two", "three"]
+    assert f"{ada}: " not in hand.types("listen", "-p", bob, "--until-empty").stdout
+
+
+def test_who_peeks_reads_nothing_and_sees_it_again(hand: Hand) -> None:
+    ada, bob = hand.registers("ada"), hand.registers("bob")
+    hand.gets("send", "-p", ada, bob, "Hello")
+    for _ in range(2):
+        assert len(of_type(hand.gets("listen", "-p", bob, "--until-empty", "--peek"), "message")) == 1
+    events = hand.gets("listen", "-p", ada, "--until-empty")
+    assert (len(of_type(events, "delivery_receipt")), of_type(events, "read_receipt")) == (1, [])
+
+
+def test_ticks_are_told_to_people_in_words(hand: Hand) -> None:
+    ada, bob = hand.registers("ada"), hand.registers("bob")
+    hand.gets("send", "-p", ada, bob, "later", "--wait", "queued", "--server", NOBODY)
+    assert "✓ sent" in hand.types("listen", "-p", ada, "--until-empty").stdout
+    hand.gets("listen", "-p", bob, "--until-empty", "--peek")
+    assert "✓✓ delivered" in hand.types("listen", "-p", ada, "--until-empty").stdout
+    hand.gets("listen", "-p", bob, "--until-empty")
+    assert "✓✓ read" in hand.types("listen", "-p", ada, "--until-empty").stdout
+
+
+def test_text_of_others_cannot_command_the_terminal(hand: Hand) -> None:
+    ada, bob = hand.registers("ada"), hand.registers("bob")
+    nasty = "\x1b[2J\x1b]0;owned\x07[red]mark-up[/red]\r\u202e"
+    hand.gets("send", "-p", ada, bob, stdin=nasty)
+    said = hand.types("listen", "-p", bob, "--until-empty", "--peek").stdout
+    assert plain(nasty) in said
+    assert not set("\x1b\x07\r\u202e") & set(said)
+    assert of_type(hand.gets("listen", "-p", bob, "--until-empty"), "message")[0]["text"] == nasty
+
+
+def test_what_is_not_text_is_not_sent(hand: Hand) -> None:
+    ada, bob = hand.registers("ada"), hand.registers("bob")
+    result = hand.types("send", "-p", ada, bob, stdin=b"\xff\xfe\x00")
+    assert result.exit_code == 2
+    assert "UTF-8" in result.stderr
+
+
+def test_a_removed_device_is_told_so_with_its_own_exit_code(hand: Hand) -> None:
+    ada = hand.registers("ada")
+    (linked,) = hand.gets("devices", "link", "-p", ada, "./laptop")
+    hand.gets("devices", "remove", "-p", ada, linked["device"])
+    result = hand.types("listen", "-p", "./laptop", "--until-empty", "--json")
+    assert result.exit_code == 15
+    assert json.loads(result.stdout.splitlines()[-1])["type"] == "ended"
+    assert result.stderr.startswith("nightmail: The server closed the connection permanently")
+
+
+def test_there_must_be_a_profile(hand: Hand) -> None:
+    result = hand.types("listen")
+    assert result.exit_code == 10
+    assert "nightmail register" in one_sentence(result)
