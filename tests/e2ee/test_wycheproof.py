@@ -16,9 +16,7 @@ from nightmail.e2ee.curves import agree
 from nightmail.e2ee.errors import Malformed, Undecipherable, WeakKey
 from nightmail.e2ee.kdf import hkdf
 
-from .outside import cases, needed, raw
-
-pytestmark = needed
+from .wycheproof import cases, raw
 
 
 def test_x25519_agrees_and_refuses_a_secret_of_zeros() -> None:
