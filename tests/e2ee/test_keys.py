@@ -7,7 +7,7 @@ from nightmail.e2ee.bundles import KemPrekey, OneTimePrekey, SignedPrekey
 from nightmail.e2ee.errors import PrekeyGone
 from nightmail.e2ee.keys import HELD_MAX, KEM_HELD_MAX, KEM_STOCK, KEPT_MS, ROTATE_MS, STOCK, DeviceKeys, Upload
 
-from .people import DAY, NOW, Device, Seeded, address
+from .devices import DAY, NOW, Device, Seeded, address
 
 CHANCE = Seeded("keys")
 

@@ -4,12 +4,12 @@ import pytest
 
 from nightmail.e2ee import peers
 from nightmail.e2ee.errors import (
+    BadEncoding,
     IdentityChanged,
     KeySpent,
-    Malformed,
     NoSession,
     PrekeyGone,
-    Refused,
+    Rejected,
     Undecipherable,
     UnknownVersion,
     WrongDevice,
@@ -17,7 +17,7 @@ from nightmail.e2ee.errors import (
 from nightmail.e2ee.header import HEADER_BYTES, MADE_MAX
 from nightmail.e2ee.peers import RESTART_MS, SESSIONS_MAX
 
-from .people import NOW, Device, acquainted, pair
+from .devices import NOW, Device, acquainted, pair
 
 
 def test_the_first_message_opens_and_so_does_its_answer() -> None:
@@ -73,7 +73,7 @@ def test_a_first_message_to_another_device_does_not_open() -> None:
     first = ada.seal(bob, b"for bob's phone")
     for wrong in (eve, other):
         before = wrong.states()
-        with pytest.raises(Refused):
+        with pytest.raises(Rejected):
             wrong.open(ada, first)
         assert wrong.states() == before
 
@@ -112,7 +112,7 @@ def test_whatever_bit_is_changed_the_message_is_refused_and_nothing_changes() ->
             for bit in (0, 7):
                 bad = bytearray(sealed)
                 bad[at] ^= 1 << bit
-                with pytest.raises(Refused):
+                with pytest.raises(Rejected):
                     bob.open(sender, bytes(bad))
         assert bob.states() == before
         bob.open(sender, sealed)
@@ -121,7 +121,7 @@ def test_whatever_bit_is_changed_the_message_is_refused_and_nothing_changes() ->
 @pytest.mark.parametrize("cut", [0, 1, 41, 42, 89])
 def test_a_message_cut_short_is_refused(cut: int) -> None:
     ada, bob = acquainted()
-    with pytest.raises(Malformed):
+    with pytest.raises(BadEncoding):
         bob.open(ada, ada.seal(bob, b"hello")[:cut])
 
 

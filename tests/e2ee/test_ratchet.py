@@ -10,7 +10,7 @@ from nightmail.e2ee.errors import KeySpent, TooFarAhead, WeakKey
 from nightmail.e2ee.header import Header
 from nightmail.e2ee.ratchet import PAST_MAX, SKIP_MAX, SKIPPED_MAX, SKIPPED_MS, Ratchet
 
-from .people import DAY, NOW, Seeded
+from .devices import DAY, NOW, Seeded
 
 CHANCE = Seeded("ratchet")
 

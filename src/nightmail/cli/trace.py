@@ -15,7 +15,7 @@ from rich.table import Table
 
 from nightmail.client.errors import Misused
 from nightmail.client.link.http import Http
-from nightmail.client.link.route import Address
+from nightmail.client.link.route import ServerAddress
 from nightmail.server.operator import FILE_NAME
 
 from .failing import Exit, Failure
@@ -64,7 +64,7 @@ def command(
 def _http(servers: list[str], token: str, ca_file: str | None) -> Http:
     tls = ssl.create_default_context(cafile=ca_file) if ca_file else None
     try:
-        addresses = [Address.parse(server).http for server in servers]
+        addresses = [ServerAddress.parse(server).http for server in servers]
     except Misused as error:
         raise click.UsageError(str(error)) from None
     return Http(addresses, authorization=f"Bearer operator.{token}", tls=tls)

@@ -20,7 +20,7 @@ from .errors import Misused
 from .waiters import Waiters
 
 
-class DeviceSeen(Struct, frozen=True):
+class OwnDevice(Struct, frozen=True):
     """A device of this account, as the server describes it."""
 
     device: int
@@ -30,7 +30,7 @@ class DeviceSeen(Struct, frozen=True):
     """Messages are sealed for it."""
 
     @classmethod
-    def of(cls, seen: Mapping[str, Any]) -> DeviceSeen:
+    def of(cls, seen: Mapping[str, Any]) -> OwnDevice:
         return cls(int(seen["device"], 16), seen["label"], seen["platform"], seen["listed"])
 
 
@@ -38,8 +38,8 @@ class OwnDevices:
     def __init__(self, handle: str, driver: Driver, http: Http, waiters: Waiters) -> None:
         self._handle, self._driver, self._http, self._waiters = handle, driver, http, waiters
 
-    async def all(self) -> list[DeviceSeen]:
-        return [DeviceSeen.of(each) for each in (await self._http.devices())["devices"]]
+    async def all(self) -> list[OwnDevice]:
+        return [OwnDevice.of(each) for each in (await self._http.devices())["devices"]]
 
     async def link(self, request: LinkRequest | str, *, hand_over: bool = False) -> int:
         """Vouch for a device, and wait until it is provisioned; its number."""

@@ -28,7 +28,7 @@ class Trust(NamedTuple):
     """When it changed last; 0: never."""
 
 
-class Safety:
+class SafetyNumbers:
     def __init__(self, account: int, store: Store, driver: Driver) -> None:
         self._account, self._store, self._driver = account, store, driver
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 
-from .errors import Malformed
+from .errors import BadEncoding
 
 LEVEL = 6
 _RAW = -15
@@ -32,7 +32,7 @@ def inflate(data: bytes, limit: int) -> bytes:
     try:
         out = unpacker.decompress(data, limit + 1)
     except zlib.error:
-        raise Malformed("compressed text", "it does not unpack") from None
+        raise BadEncoding("compressed text", "it does not unpack") from None
     if len(out) > limit or not unpacker.eof or unpacker.unused_data:
-        raise Malformed("compressed text", "it is too long, cut off, or followed by something")
+        raise BadEncoding("compressed text", "it is too long, cut off, or followed by something")
     return out

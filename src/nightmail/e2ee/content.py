@@ -15,7 +15,7 @@ from typing import NamedTuple
 from nightmail.model.ids import MESSAGE_ID, MESSAGE_ID_CHARS
 from nightmail.model.words import Kind
 
-from .errors import Malformed, UnknownVersion
+from .errors import BadEncoding, UnknownVersion
 
 VERSION = 1
 CONTENT_BYTES_MAX = 64 * 1024
@@ -55,7 +55,7 @@ def encode_content(content: Content) -> bytes:
 
 def decode_content(data: bytes) -> Content:
     if len(data) < 2:
-        raise Malformed("content", f"{len(data)} bytes")
+        raise BadEncoding("content", f"{len(data)} bytes")
     if data[0] != VERSION:
         raise UnknownVersion("content", data[0])
     try:
@@ -71,7 +71,7 @@ def decode_content(data: bytes) -> Content:
         )
     except (ValueError, struct.error):
         # What exactly, is the person's: not for a log.
-        raise Malformed("content", "a field is not of its form") from None
+        raise BadEncoding("content", "a field is not of its form") from None
 
 
 def _fields(data: bytes) -> dict[int, bytes]:
@@ -81,9 +81,9 @@ def _fields(data: bytes) -> dict[int, bytes]:
         number, length = _FIELD.unpack_from(data, at)
         at += _FIELD.size
         if number <= last or at + length > len(data):
-            raise Malformed("content", "its fields are out of order or cut off")
+            raise BadEncoding("content", "its fields are out of order or cut off")
         if number >= CRITICAL:
-            raise Malformed("content", f"field {number} must be understood, and is not")
+            raise BadEncoding("content", f"field {number} must be understood, and is not")
         fields[number] = data[at : at + length]
         at, last = at + length, number
     return fields

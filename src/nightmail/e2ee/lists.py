@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from nightmail.model.ids import account_of
 
 from .curves import SIGNATURE_BYTES, sign, signing_public, verify
-from .errors import AccountKeyChanged, ListForked, ListRolledBack, Malformed, NotListed, UnknownVersion
-from .identity import IDENTITY_BYTES, Address, Identity
+from .errors import AccountKeyChanged, BadEncoding, ListForked, ListRolledBack, NotListed, UnknownVersion
+from .identity import IDENTITY_BYTES, Address, PublicIdentity
 from .labels import Label
 from .peers import Peer
 
@@ -36,23 +36,23 @@ _DEPARTED = struct.Struct(f">QQ{IDENTITY_BYTES}sQ")
 class Departed(NamedTuple):
     """A device that was listed not long ago: what it sent before it left may still be on its way."""
 
-    identity: Identity
+    identity: PublicIdentity
     at: int
     """When it left, in milliseconds since 1970."""
 
 
-class DeviceList(NamedTuple):
+class SignedDeviceList(NamedTuple):
     account: int
     version: int
     key: bytes
     """The account's public key: what a safety number shows."""
-    devices: dict[Address, Identity]
+    devices: dict[Address, PublicIdentity]
     signed: bytes
     """All of it, as it was signed: to be stored, and handed on."""
     departed: dict[Address, Departed]
     """Who left of late. Nothing is ever sealed for them."""
 
-    def find(self, device: int) -> tuple[Address, Identity]:
+    def find(self, device: int) -> tuple[Address, PublicIdentity]:
         for address, identity in self.devices.items():
             if address.device == device:
                 return address, identity
@@ -80,9 +80,9 @@ def sign_list(
     account_key: bytes,
     account: int,
     version: int,
-    devices: Mapping[Address, Identity],
+    devices: Mapping[Address, PublicIdentity],
     departed: Mapping[Address, Departed] | None = None,
-) -> DeviceList:
+) -> SignedDeviceList:
     public, gone = signing_public(account_key), sorted((departed or {}).items())
     body = _HEAD.pack(FORM, account, version, public, len(devices), len(gone))
     body += b"".join(_ENTRY.pack(*address, identity.encode()) for address, identity in sorted(devices.items()))
@@ -90,14 +90,14 @@ def sign_list(
     return check_list(body + sign(account_key, Label.DEVICE_LIST, body), account)
 
 
-def check_list(signed: bytes, account: int, known: DeviceList | None = None) -> DeviceList:
+def check_list(signed: bytes, account: int, known: SignedDeviceList | None = None) -> SignedDeviceList:
     """A list that this account signed and that does not go back behind the one we know; raises otherwise.
 
     Without a known list the key is taken on trust, once; comparing safety numbers makes good for it.
     """
     found = _decode(signed)
     if found.account != account:
-        raise Malformed("device list", "it is another account's")
+        raise BadEncoding("device list", "it is another account's")
     if known is not None and not hmac.compare_digest(found.key, known.key):
         raise AccountKeyChanged(account)
     verify(found.key, Label.DEVICE_LIST, signed[:-SIGNATURE_BYTES], signed[-SIGNATURE_BYTES:])
@@ -108,28 +108,29 @@ def check_list(signed: bytes, account: int, known: DeviceList | None = None) -> 
     return found
 
 
-def _is_same(one: DeviceList, other: DeviceList) -> bool:
+def _is_same(one: SignedDeviceList, other: SignedDeviceList) -> bool:
     return one.devices == other.devices and one.departed == other.departed
 
 
-def _decode(signed: bytes) -> DeviceList:
+def _decode(signed: bytes) -> SignedDeviceList:
     if len(signed) < _HEAD.size + SIGNATURE_BYTES:
-        raise Malformed("device list", f"{len(signed)} bytes")
+        raise BadEncoding("device list", f"{len(signed)} bytes")
     form, account, version, key, count, gone = _HEAD.unpack_from(signed)
     if form != FORM:
         raise UnknownVersion("device list", form)
     length = _HEAD.size + count * _ENTRY.size + gone * _DEPARTED.size + SIGNATURE_BYTES
     if count > DEVICES_MAX or gone > DEPARTED_MAX or len(signed) != length:
-        raise Malformed("device list", f"{count} devices and {gone} departed in {len(signed)} bytes")
+        raise BadEncoding("device list", f"{count} devices and {gone} departed in {len(signed)} bytes")
     devices = {
-        address: Identity.decode(identity) for address, identity in _read(signed, _ENTRY, _HEAD.size, count, account)
+        address: PublicIdentity.decode(identity)
+        for address, identity in _read(signed, _ENTRY, _HEAD.size, count, account)
     }
     departed: dict[Address, Departed] = {}
     for address, identity, at in _read(signed, _DEPARTED, _HEAD.size + count * _ENTRY.size, gone, account):
         if at > TIME_MAX:
-            raise Malformed("device list", "a device left at no time that there is")
-        departed[address] = Departed(Identity.decode(identity), at)
-    return DeviceList(account, version, key, devices, signed, departed)
+            raise BadEncoding("device list", "a device left at no time that there is")
+        departed[address] = Departed(PublicIdentity.decode(identity), at)
+    return SignedDeviceList(account, version, key, devices, signed, departed)
 
 
 def _read(signed: bytes, form: struct.Struct, start: int, count: int, account: int) -> Iterator[tuple[Any, ...]]:
@@ -139,6 +140,6 @@ def _read(signed: bytes, form: struct.Struct, start: int, count: int, account: i
         device, registration, *rest = form.unpack_from(signed, at)
         # One form for one content; and no account can list, and so impersonate, another's device.
         if device <= last or account_of(device) != account:
-            raise Malformed("device list", "a device is out of order, or another account's")
+            raise BadEncoding("device list", "a device is out of order, or another account's")
         last = device
         yield Address(device, registration), *rest

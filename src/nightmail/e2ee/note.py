@@ -23,7 +23,7 @@ from nightmail.model.words import Kind
 
 from .compression import deflate, inflate
 from .content import CONTENT_BYTES_MAX
-from .errors import Malformed, NotAsAnnounced, UnknownVersion
+from .errors import BadEncoding, NotAsAnnounced, UnknownVersion
 from .padding import bucket, pad, unpad
 
 VERSION = 1
@@ -72,16 +72,16 @@ def pack(note: Note) -> bytes:
 def unpack(plaintext: bytes) -> Note:
     data = unpad(plaintext)
     if len(data) < _HEAD.size:
-        raise Malformed("note", f"{len(data)} bytes")
+        raise BadEncoding("note", f"{len(data)} bytes")
     version, flags, nonce, stamp, length = _HEAD.unpack_from(data)
     if version != VERSION:
         raise UnknownVersion("note", version)
     ident, body = data[_HEAD.size : _HEAD.size + length], data[_HEAD.size + length :]
     if flags & ~DEFLATED or len(ident) != length or not ident.isascii():
-        raise Malformed("note", "its head is not of its form")
+        raise BadEncoding("note", "its head is not of its form")
     content = inflate(body, CONTENT_BYTES_MAX) if flags & DEFLATED else body
     if not 2 <= len(content) <= CONTENT_BYTES_MAX:
-        raise Malformed("note", f"{len(content)} bytes of content")
+        raise BadEncoding("note", f"{len(content)} bytes of content")
     return Note(nonce, ident.decode("ascii"), content, stamp)
 
 
@@ -96,6 +96,6 @@ def check(note: Note, entry: Entry, conversation: str) -> None:
     try:
         author = MessageId.parse(note.id).device
     except ValueError:
-        raise Malformed("note", "its id is not a message id") from None
+        raise BadEncoding("note", "its id is not a message id") from None
     if account_of(author) != account_of(entry.by):
         raise NotAsAnnounced("author")

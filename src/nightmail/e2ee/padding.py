@@ -7,7 +7,7 @@ Knows:   that the cipher adds one byte to a full bucket: buckets are whole AES b
 
 from __future__ import annotations
 
-from .errors import Malformed
+from .errors import BadEncoding
 
 BUCKET_MIN = 128
 STEP_MIN = 64
@@ -30,5 +30,5 @@ def unpad(padded: bytes) -> bytes:
     """Only after the MAC has verified: how this fails tells an attacker nothing. Any size is taken; ours may change."""
     data = padded.rstrip(b"\0")
     if data[-1:] != b"\x80":
-        raise Malformed("padding", "its end is not marked")
+        raise BadEncoding("padding", "its end is not marked")
     return data[:-1]

@@ -18,14 +18,14 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from . import ratchet, session
-from .bundles import Bundle
+from .bundles import PrekeyBundle
 from .chance import Chance
-from .errors import IdentityChanged, NoSession, Undecipherable, Unreadable, WeakKey, WrongDevice
-from .header import MADE_MAX, Block, Message, decode_message
-from .identity import Address, Identity
+from .errors import CannotOpen, IdentityChanged, NoSession, Undecipherable, WeakKey, WrongDevice
+from .header import MADE_MAX, InitialBlock, SealedMessage, decode_message
+from .identity import Address, PublicIdentity
 from .keys import DeviceKeys, spend
 from .quiet import Quiet
-from .session import Session
+from .session import RatchetSession
 
 SESSIONS_MAX = 5
 """Per device. Older ones only serve messages that are still under way."""
@@ -36,14 +36,14 @@ class Peer(Quiet, frozen=True):
     """One device of somebody, or another of our own."""
 
     address: Address
-    identity: Identity
-    sessions: tuple[Session, ...] = ()
+    identity: PublicIdentity
+    sessions: tuple[RatchetSession, ...] = ()
     """The one to seal in comes first."""
     begun: int = 0
     """When we last began one, by our own clock."""
 
     @classmethod
-    def of(cls, address: Address, identity: Identity) -> Peer:
+    def of(cls, address: Address, identity: PublicIdentity) -> Peer:
         """Without a session yet. Both values come from a device list that was checked."""
         return cls(address, identity)
 
@@ -70,7 +70,7 @@ class Opened(NamedTuple):
         return f"<Opened from {self.peer.device:x}: {len(self.plaintext)} bytes>"
 
 
-def begin(keys: DeviceKeys, peer: Peer, bundle: Bundle, chance: Chance, now: int) -> Peer:
+def begin(keys: DeviceKeys, peer: Peer, bundle: PrekeyBundle, chance: Chance, now: int) -> Peer:
     """Begin a session, also anew: what went before is only opened from then on, at both ends."""
     if bundle.address != peer.address:
         raise WrongDevice(peer.device, bundle.address.device)
@@ -124,7 +124,7 @@ def forget(peer: Peer, now: int) -> Peer:
 
 
 def _open_first(
-    keys: DeviceKeys, peer: Peer, message: Message, block: Block, chance: Chance, now: int
+    keys: DeviceKeys, peer: Peer, message: SealedMessage, block: InitialBlock, chance: Chance, now: int
 ) -> Opened:  # fmt: skip
     fresh = session.answer(keys, peer.address, peer.identity, block)
     fresh, plaintext = session.open_message(fresh, message, chance, now)
@@ -136,7 +136,7 @@ def _open_first(
     )
 
 
-def _open_known(peer: Peer, message: Message, chance: Chance, now: int) -> tuple[Peer, bytes]:
+def _open_known(peer: Peer, message: SealedMessage, chance: Chance, now: int) -> tuple[Peer, bytes]:
     if not peer.sessions:
         raise NoSession(peer.device)
     key = message.header.key
@@ -150,27 +150,27 @@ def _open_known(peer: Peer, message: Message, chance: Chance, now: int) -> tuple
             # Nobody else can have this key, so what this session says is the answer.
             after, plaintext = session.open_message(known, message, chance, now)
             return _advanced(peer, index, after), plaintext
-    failure: Unreadable = Undecipherable()
+    failure: CannotOpen = Undecipherable()
     for index, known in enumerate(peer.sessions):
         try:
             after, plaintext = session.open_message(known, message, chance, now)
         except WeakKey:
             break
-        except Unreadable as error:
+        except CannotOpen as error:
             failure = error
         else:
             return _advanced(peer, index, after), plaintext
     raise failure
 
 
-def _advanced(peer: Peer, index: int, known: Session) -> Peer:
+def _advanced(peer: Peer, index: int, known: RatchetSession) -> Peer:
     sessions = peer.sessions
     if len(sessions) == 1:
         return Peer(peer.address, peer.identity, (known,), peer.begun)
     return Peer(peer.address, peer.identity, (*sessions[:index], known, *sessions[index + 1 :]), peer.begun)
 
 
-def _with(peer: Peer, fresh: Session) -> tuple[Session, ...]:
+def _with(peer: Peer, fresh: RatchetSession) -> tuple[RatchetSession, ...]:
     """The sessions in order of preference. A new one always stays, whatever its initiator's clock says."""
     kept = peer.sessions if len(peer.sessions) < SESSIONS_MAX else peer.sessions[:-1]
     return tuple(sorted((*kept, fresh), key=lambda one: (-one.made, one.id)))

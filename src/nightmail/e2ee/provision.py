@@ -15,7 +15,7 @@ import hmac
 from typing import NamedTuple
 
 from .curves import KEY_BYTES, signing_public
-from .errors import Malformed, NotAsAnnounced
+from .errors import BadEncoding, NotAsAnnounced
 from .identity import Address
 from .labels import Label
 
@@ -41,7 +41,7 @@ def make_provision(secret: bytes, address: Address, signing: bytes, *, hand_over
 
 def check_provision(secret: bytes, address: Address, data: bytes) -> Provision:
     if len(data) not in (MAC_BYTES + KEY_BYTES, MAC_BYTES + 2 * KEY_BYTES):
-        raise Malformed("provision", f"{len(data)} bytes")
+        raise BadEncoding("provision", f"{len(data)} bytes")
     mac, body = data[:MAC_BYTES], data[MAC_BYTES:]
     if not hmac.compare_digest(mac, _mac(secret, address, body)):
         raise NotAsAnnounced("account key")

@@ -17,7 +17,7 @@ from nightmail.client.link.driver import Driver
 from nightmail.client.link.restart_budget import RestartBudget
 from nightmail.client.messages import Message
 from nightmail.client.store.port import Store
-from nightmail.client.store.rows import Cursors, Numbered
+from nightmail.client.store.rows import Cursors, MessageNumber
 from tests.client.harbour import QUICK, Harbour, harbour
 
 SECRET = "what was in the frame"
@@ -50,7 +50,7 @@ def trip(client: Client, mistake: Callable[[], BaseException], times: int) -> li
     store = store_of(client)
     put, tried = store.put_numbered, list[int]()
 
-    def fails(row: Numbered) -> None:
+    def fails(row: MessageNumber) -> None:
         tried.append(row.n)
         if row.n == 4 and tried.count(4) <= times:
             raise mistake()

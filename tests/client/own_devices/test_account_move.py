@@ -12,9 +12,9 @@ from nightmail.client.events import Moved, SecurityCodeChanged
 from nightmail.client.messages import Tick
 from nightmail.client.outbox.control_copies import TO_ALL, TO_ALL_MAX
 from nightmail.client.own_devices.controls import Control, HistoryPart, PastMessage, part_of
-from nightmail.client.store.rows import Contact, Conversation, Mark
+from nightmail.client.store.rows import Contact, Conversation, ReadMark
 from nightmail.e2ee.content import Content, decode_content, encode_content
-from nightmail.e2ee.errors import Malformed
+from nightmail.e2ee.errors import BadEncoding
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.keys import make_keys
 from nightmail.e2ee.lists import sign_list
@@ -148,7 +148,7 @@ def test_what_was_not_read_on_the_old_device_is_read_on_the_new_one_and_its_auth
     new.connect()
     pass_time(town, 0, *[2_500] * 4)
     assert Moved(new.me.device) in alice.told(Moved)
-    assert [row.id for row in new.store.marked(Mark.UNREAD)] == [unread.id]
+    assert [row.id for row in new.store.marked(ReadMark.UNREAD)] == [unread.id]
     alice.cut()
     town.devices.remove(alice)
     assert (bob.state(read), bob.state(unread)) == ("read", "delivered")
@@ -279,7 +279,7 @@ def a_past(**changed: object) -> PastMessage:
     ],
 )
 def test_a_part_that_cannot_be_stored_is_refused(part: HistoryPart) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(BadEncoding):
         part_of(msgspec.msgpack.encode(part))
 
 
@@ -299,14 +299,14 @@ def test_a_word_to_all_own_devices_that_one_cannot_open_is_sealed_again_for_that
         note = real(entry)
         if entry.kind is Kind.CONTROL and not hit:
             hit.append(entry.id)
-            raise Malformed("note", "for the test")
+            raise BadEncoding("note", "for the test")
         return note
 
     monkeypatch.setattr(laptop.machine.sealer.sessions, "open", open_)
     alice.read(bob)
     pass_time(town, 0, 5_000)
     assert hit
-    assert laptop.store.marked(Mark.UNREAD) == []
+    assert laptop.store.marked(ReadMark.UNREAD) == []
     for _ in range(TO_ALL_MAX + 9):
         bob.says(alice, "more")
         town.settle()
@@ -330,7 +330,7 @@ def test_a_control_message_that_does_not_open_is_sealed_again(which: Control, mo
             note = real(entry)
             if entry.kind is Kind.CONTROL and decode_content(note.content).control == which and not hit:
                 hit.append(entry.id)
-                raise Malformed("note", "for the test")
+                raise BadEncoding("note", "for the test")
             return note
 
         monkeypatch.setattr(device.machine.sealer.sessions, "open", open_)

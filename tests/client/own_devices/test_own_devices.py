@@ -11,7 +11,7 @@ from nightmail.client.events import (
 )
 from nightmail.client.inbox.read_marks import READ_BEFORE
 from nightmail.client.messages import Message
-from nightmail.client.store.rows import Mark, Missed
+from nightmail.client.store.rows import Missed, ReadMark
 from nightmail.model.records import Sent, Unlinked
 from tests.client.sealed_town import a_town, said_by
 from tests.client.town import START
@@ -86,7 +86,7 @@ def test_what_was_read_on_one_device_is_not_new_on_another() -> None:
     alice.read(bob)
     town.settle()
     assert laptop.told(ReadElsewhere) == [ReadElsewhere((message.id,))]
-    assert laptop.store.marked(Mark.UNREAD) == []
+    assert laptop.store.marked(ReadMark.UNREAD) == []
     assert bob.state(message) == "read"
 
 
@@ -103,7 +103,7 @@ def test_what_was_read_elsewhere_before_it_came_is_not_new_when_it_comes() -> No
     laptop.connect()
     town.settle()
     assert laptop.heard() == ["one"]
-    assert laptop.store.marked(Mark.UNREAD) == []
+    assert laptop.store.marked(ReadMark.UNREAD) == []
     assert laptop.store.errands("read ") == []
 
 

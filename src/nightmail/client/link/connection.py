@@ -27,7 +27,7 @@ CLOSE_SECONDS = 2
 """How long closing may take; then the socket is dropped."""
 
 
-class Connection:
+class WebSocketConnection:
     def __init__(self, uri: str, tls: ssl.SSLContext | None, limits: ClientLimits) -> None:
         self._uri, self._limits = uri, limits
         self._tls = tls if uri.startswith("wss:") else None

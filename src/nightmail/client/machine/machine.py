@@ -30,7 +30,7 @@ from nightmail.e2ee.curves import signing_public
 from nightmail.model.words import Kind, Lane
 from nightmail.wire import frames as wire
 
-from .parts import MakeSealer, OwnDevices, Parts, build_sealer
+from .parts import MakeSealer, OwnDeviceParts, Parts, build_sealer
 from .turn import Ending, Turn
 
 BROKEN = 1006
@@ -226,7 +226,7 @@ class Machine:
         return self.parts.e2ee
 
     @property
-    def _own(self) -> OwnDevices:
+    def _own(self) -> OwnDeviceParts:
         assert self.parts.own is not None, "a test's sealer has no keys"
         return self.parts.own
 

@@ -23,7 +23,7 @@ from nightmail.client.outbox.control_copies import ControlCopies
 from nightmail.client.outbox.outbox import Outbox
 from nightmail.client.outbox.reseals import Reseals
 from nightmail.client.outbox.sending import Sending
-from nightmail.client.outbox.stream import Stream
+from nightmail.client.outbox.stream import OutgoingStream
 from nightmail.client.outbox.streams import Streams
 from nightmail.client.outbox.successors import Successors
 from nightmail.client.outbox.ticks import Ticks
@@ -96,7 +96,7 @@ def build_sealer(
     return make(context, believed, key_stock, own_list, sessions, pairing)
 
 
-class OwnDevices:
+class OwnDeviceParts:
     """The parts for the account's own devices. A sealer without keys has none of them."""
 
     def __init__(
@@ -151,9 +151,9 @@ class Parts:
         )
         self.inbox = Inbox(context, self.lists, self.sealer, self.acks, self.receipts, self.read_marks)
         # --- own devices
-        self.own: OwnDevices | None = None
+        self.own: OwnDeviceParts | None = None
         if self.e2ee is not None:
-            self.own = OwnDevices(context, self.e2ee, self.outbox, self.control_copies, self.read_marks)
+            self.own = OwnDeviceParts(context, self.e2ee, self.outbox, self.control_copies, self.read_marks)
         self.takers = self._takers()
 
     # --- items from the server ------------------------------------------------------------------
@@ -245,7 +245,7 @@ class Parts:
 
     # --- signals: messages ----------------------------------------------------------------------
 
-    def number_answered(self, stream: Stream, n: int, round_: int, said: Said) -> None:
+    def number_answered(self, stream: OutgoingStream, n: int, round_: int, said: Said) -> None:
         self.answers.take(stream, n, round_, said)
 
     def message_stored(self, message: Message) -> None:

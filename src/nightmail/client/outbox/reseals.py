@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from nightmail.client.machine.context import Context
-from nightmail.client.messages import Message, Place, Tick
+from nightmail.client.messages import DeviceDelivery, Message, Tick
 from nightmail.client.trust.sealer import Sealer
 from nightmail.model.ids import account_of
 
@@ -31,7 +31,7 @@ class Reseals:
 
     def reseal(self, message: Message, device: int, at: int, reason: str, *, other_session: bool) -> None:
         """Seal it again. `other_session`: not in the session in which it failed."""
-        place = message.places.get(device, Place())
+        place = message.places.get(device, DeviceDelivery())
         if place.state in (Tick.DELIVERED, Tick.READ):
             return  # another number of the same message got through
         if place.reseals and not other_session and place.reseals < self._context.limits.reseals:

@@ -25,7 +25,7 @@ from nightmail.client.machine.context import Context
 from nightmail.client.outbox.outbox import Outbox
 from nightmail.client.store.rows import Outgoing
 from nightmail.client.trust.e2ee_sealer import E2eeSealer
-from nightmail.e2ee.identity import Address, Identity
+from nightmail.e2ee.identity import Address, PublicIdentity
 from nightmail.e2ee.peers import Peer
 from nightmail.e2ee.provision import make_provision
 
@@ -77,7 +77,7 @@ class DeviceLinking:
         """The person agreed to this device. Raises Misused."""
         if not self._e2ee.own_list.is_primary:
             raise Misused("only the primary device of an account can link another")
-        Identity.decode(pending.identity)
+        PublicIdentity.decode(pending.identity)
         self._revocations.spare(pending.device)
         self._context.store.put_errand(_name(pending.device), _encode(replace(pending, since=self._context.now)))
         self.step()
@@ -122,7 +122,7 @@ class DeviceLinking:
             self.dismiss(pending.device, "it did not come in time")
             self._revocations.revoke(pending.device)
             return
-        device, identity = pending.device, Identity.decode(pending.identity)
+        device, identity = pending.device, PublicIdentity.decode(pending.identity)
         e2ee.sessions.pending[device] = Peer.of(pending.address, identity)
         if not e2ee.sessions.ready({device: pending.registration}, self, self.step, partial(self._later, pending)):
             return

@@ -23,7 +23,7 @@ from nightmail.client.machine.context import Context
 from nightmail.client.messages import Message, Tick
 from nightmail.client.outbox.control_copies import ControlCopies
 from nightmail.client.outbox.outbox import Outbox
-from nightmail.client.store.rows import Contact, Mark, Trusted
+from nightmail.client.store.rows import Contact, ReadMark, Trusted
 from nightmail.client.trust.e2ee_sealer import E2eeSealer
 from nightmail.model.records import Unlinked
 from nightmail.model.words import Lane
@@ -139,7 +139,7 @@ class MoveOut:
                         yield PastMessage.of(message, unread.get((message.id, message.by)))
 
     def _unread(self) -> dict[tuple[str, int], tuple[Lane, int]]:
-        return {(row.id, row.by): (row.lane, row.n) for row in self._context.store.marked(Mark.UNREAD)}
+        return {(row.id, row.by): (row.lane, row.n) for row in self._context.store.marked(ReadMark.UNREAD)}
 
     def _parts(self, items: Iterator[Item]) -> Iterator[list[Item]]:
         """At least one part, so that there is a last one. None is longer than what can be sealed."""

@@ -22,9 +22,8 @@ from nightmail.client.machine.retry import Retry
 from nightmail.client.trust.believed_lists import LEFT_MS, BelievedLists
 from nightmail.client.trust.device_lists import DeviceLists
 from nightmail.client.trust.key_stock import KeyStock
-from nightmail.e2ee.identity import Address, Identity
-from nightmail.e2ee.lists import DEPARTED_MAX, Departed, sign_list
-from nightmail.e2ee.lists import DeviceList as SignedList
+from nightmail.e2ee.identity import Address, PublicIdentity
+from nightmail.e2ee.lists import DEPARTED_MAX, Departed, SignedDeviceList, sign_list
 from nightmail.model.answers import Done, Said
 from nightmail.model.records import Listed
 from nightmail.model.refusals import ListConflict, Refusal
@@ -45,9 +44,9 @@ class OwnDeviceList:
         self._retry = Retry(context, self.look)
         self._taken = b""
         """The list that the server said it took."""
-        self._refused: tuple[int, dict[Address, Identity]] | None = None
+        self._refused: tuple[int, dict[Address, PublicIdentity]] | None = None
         """The list that the server refused although it was the next version: it names a device that is gone."""
-        self._pending: dict[Address, Identity] = {}
+        self._pending: dict[Address, PublicIdentity] = {}
         """Devices that are to be listed: one with each list, so that a refusal tells which of them is gone."""
         self._minute, self._signed = 0, 0
         """Since when, and how many lists were signed since."""
@@ -68,7 +67,7 @@ class OwnDeviceList:
         known = self._believed.of(self._context.identity.account)
         return known is not None and self._key_stock.keys.address not in known.devices
 
-    def add(self, address: Address, identity: Identity) -> None:
+    def add(self, address: Address, identity: PublicIdentity) -> None:
         """List this device, too."""
         if address not in self._pending:
             self._pending[address] = identity
@@ -143,14 +142,14 @@ class OwnDeviceList:
             Listed(item.account, signed.version, devices, signed.signed), partial(self._answered, signed)
         )  # fmt: skip
 
-    def _wanted(self, item: Devices) -> dict[Address, Identity]:
+    def _wanted(self, item: Devices) -> dict[Address, PublicIdentity]:
         keys, known = self._key_stock.keys, self._believed.of(item.account)
         wanted = {
             address: who for address, who in (known.devices if known else {}).items() if address.device in item.devices
         }
         return {**wanted, keys.address: keys.identity.public, **dict(list(self._pending.items())[:1])}
 
-    def _newest(self, known: SignedList | None) -> Newest:
+    def _newest(self, known: SignedDeviceList | None) -> Newest:
         """The newest list that was ever signed for this account, as far as this device knows."""
         row = self._context.store.own_keys()
         assert row is not None
@@ -185,7 +184,7 @@ class OwnDeviceList:
         self._signed += 1
         return True
 
-    def _departed(self, item: Devices, wanted: dict[Address, Identity]) -> dict[Address, Departed]:
+    def _departed(self, item: Devices, wanted: dict[Address, PublicIdentity]) -> dict[Address, Departed]:
         """Devices that left recently: a contact that never saw them on a list must be able to judge what they sent."""
         store, now, known = self._context.store, self._context.now, self._believed.of(item.account)
         if known is None:
@@ -198,7 +197,7 @@ class OwnDeviceList:
         latest = sorted(gone.items(), key=lambda each: -each[1].at)
         return dict([each for each in latest if each[0].device not in there][:DEPARTED_MAX])
 
-    def _answered(self, signed: SignedList, said: Said) -> None:
+    def _answered(self, signed: SignedDeviceList, said: Said) -> None:
         self._asked = False
         if isinstance(said, Done):
             self._taken = signed.signed
@@ -215,7 +214,7 @@ class OwnDeviceList:
         elif isinstance(said, Refusal):
             self._retry.later()
 
-    def _listed(self, signed: SignedList) -> None:
+    def _listed(self, signed: SignedDeviceList) -> None:
         """The server has this list: it said so or, if that answer was lost, it shows it."""
         if listed := [address for address in self._pending if address in signed.devices]:
             for address in listed:

@@ -20,11 +20,11 @@ from .rows import (
     DeviceList,
     Early,
     Identity,
-    Mark,
+    MessageNumber,
     Missed,
-    Numbered,
     Outgoing,
     OwnKeys,
+    ReadMark,
     Trusted,
 )
 from .search import spans_of, text_of
@@ -142,18 +142,18 @@ class MemoryStore:
         found.sort(key=lambda message: message.position)
         return found[-limit:] if limit else []
 
-    def numbered(self, by: int, to: int, lane: Lane, low: int, high: int) -> list[Numbered]:
-        table = cast("dict[int, Numbered]", self._table(f"numbered {by} {to} {lane:d}"))
+    def numbered(self, by: int, to: int, lane: Lane, low: int, high: int) -> list[MessageNumber]:
+        table = cast("dict[int, MessageNumber]", self._table(f"numbered {by} {to} {lane:d}"))
         if high - low < len(table):
             return [table[n] for n in range(low, high + 1) if n in table]
         return [table[n] for n in sorted(table) if low <= n <= high]
 
-    def put_numbered(self, row: Numbered) -> None:
+    def put_numbered(self, row: MessageNumber) -> None:
         self._put(f"numbered {row.by} {row.to} {row.lane:d}", row.n, row)
         self._put("marked", (row.by, row.lane, row.n, row.to), row if row.mark else _NOTHING)
 
-    def marked(self, mark: Mark, by_account: int | None = None) -> list[Numbered]:
-        table = cast("dict[tuple[int, Lane, int, int], Numbered]", self._table("marked"))
+    def marked(self, mark: ReadMark, by_account: int | None = None) -> list[MessageNumber]:
+        table = cast("dict[tuple[int, Lane, int, int], MessageNumber]", self._table("marked"))
         return [
             row
             for _, row in sorted(table.items())

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from nightmail.client.messages import Message
 from nightmail.e2ee.content import decode_content
-from nightmail.e2ee.errors import Refused
+from nightmail.e2ee.errors import Rejected
 from nightmail.model.words import Kind
 
 from .unspaced_scripts import MARKS, is_without_spaces, places, spread, spread_term
@@ -47,7 +47,7 @@ def text_of(message: Message) -> str | None:
 def text_in(kind: Kind, body: bytes) -> str | None:
     try:
         return decode_content(body).text if kind is Kind.TEXT else None
-    except Refused:
+    except Rejected:
         return None
 
 

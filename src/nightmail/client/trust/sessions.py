@@ -16,7 +16,7 @@ from nightmail.client.messages import conversation_id
 from nightmail.e2ee import peers
 from nightmail.e2ee.bundles import check_bundle
 from nightmail.e2ee.content import decode_content
-from nightmail.e2ee.errors import NotListed, Refused
+from nightmail.e2ee.errors import NotListed, Rejected
 from nightmail.e2ee.note import Note
 from nightmail.e2ee.peers import Peer
 from nightmail.e2ee.sealing import open_entry, seal_note
@@ -214,7 +214,7 @@ class Sessions:
             peer = self._listed(device)
             bundle = check_bundle(peer.address, said.identity, said.signed, said.kem, said.one_time)
             self.put(peers.begin(self._key_stock.keys, peer, bundle, context.secrets, context.now))
-        except Refused as error:
+        except Rejected as error:
             account = account_of(device)
             context.tell(KeysRefused(account, context.handle(account), device, str(error)))
             return False
