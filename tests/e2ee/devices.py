@@ -1,4 +1,4 @@
-"""Devices that talk to each other in tests, and the shelf on which a server would keep their prekeys."""
+"""Devices that talk to each other in tests, and the prekeys that a server would hold for them."""
 
 from __future__ import annotations
 

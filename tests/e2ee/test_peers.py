@@ -213,7 +213,7 @@ def test_begun_at_once_with_both_first_messages_lost_it_still_settles() -> None:
     assert same_session(ada, bob)
 
 
-def test_a_session_begun_anew_is_followed_and_what_was_under_way_still_opens() -> None:
+def test_a_replaced_session_is_followed_and_what_was_under_way_still_opens() -> None:
     ada, bob = acquainted()
     under_way, old = bob.seal(ada, b"under way"), ada.seal(bob, b"old")
     ada.begin(bob)
@@ -228,7 +228,7 @@ def test_a_session_begun_anew_is_followed_and_what_was_under_way_still_opens() -
     assert same_session(ada, bob)
 
 
-def test_a_device_restored_from_an_old_state_is_refused_until_it_begins_anew() -> None:
+def test_a_device_restored_from_an_old_state_is_refused_until_it_begins_a_new_session() -> None:
     ada, bob = acquainted()
     old = ada.states()
     bob.open(ada, ada.seal(bob, b"after the copy"))
@@ -256,7 +256,7 @@ def test_sessions_with_a_device_are_bounded_and_begun_once_an_hour_or_twice_if_n
     assert bob.open(ada, ada.seal(bob, b"hello")) == b"hello"
 
 
-def test_a_session_that_was_answered_is_not_begun_anew_at_once() -> None:
+def test_a_session_that_was_answered_is_not_replaced_at_once() -> None:
     ada, bob = pair()
     ada.begin(bob)
     bob.open(ada, ada.seal(bob, b"hello"))

@@ -1,7 +1,7 @@
-"""The devices of the own account: taking one in, naming it, cutting it off.
+"""The devices of the own account: linking, renaming and revoking them.
 
 Knows:   that only the primary device vouches for another, and that the server is asked first.
-Touches: the machine, which does the rest of the linking by itself (`linking.py`).
+Touches: the machine, which does the rest of the linking by itself (`own_devices/device_linking.py`).
 """
 
 from __future__ import annotations

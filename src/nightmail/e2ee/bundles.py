@@ -1,4 +1,4 @@
-"""What a device publishes so that others can write to it first.
+"""What a device publishes so that others can begin a session with it.
 
 Spec:    PQXDH §3.2 (publishing keys) and §3.3 (the prekey bundle, and checking its signatures).
 Knows:   the public parts, each as bytes of fixed form: the server keeps and hands them out without reading them.
@@ -62,7 +62,7 @@ class KemPrekey(NamedTuple):
 
 
 class OneTimePrekey(NamedTuple):
-    """Not signed: a false one gains nothing, because the signed prekey is agreed with as well."""
+    """Not signed: a false one gains nothing, because the signed prekey goes into the secret as well."""
 
     id: int
     key: bytes
@@ -78,7 +78,7 @@ class OneTimePrekey(NamedTuple):
 
 
 class PrekeyBundle(NamedTuple):
-    """One of each. Only `check_bundle` and `decode_bundle` make one that may be believed."""
+    """One prekey of each kind. Only `check_bundle` and `decode_bundle` make one that may be believed."""
 
     address: Address
     identity: PublicIdentity
@@ -93,7 +93,7 @@ class PrekeyBundle(NamedTuple):
 
 
 def signing_bytes(address: Address, key_id: int, key: bytes) -> bytes:
-    """What a prekey's signature covers: also whose it is and which, so that none stands in for another."""
+    """What a prekey's signature covers: also its owner and its id, so that no prekey can replace another."""
     return _ID.pack(key_id) + address.encode() + key
 
 
@@ -119,7 +119,7 @@ def encode_bundle(address: Address, identity: bytes, signed: bytes, kem: bytes, 
 
 
 def decode_bundle(data: bytes) -> PrekeyBundle:
-    """The same in one piece: version ‖ address ‖ identity ‖ signed ‖ kem [‖ one-time]. Verified, or it raises."""
+    """A bundle in one piece: version ‖ address ‖ identity ‖ signed ‖ kem [‖ one-time]. Verified, or it raises."""
     if data[:1] != bytes((BUNDLE_VERSION,)):
         raise UnknownVersion("bundle", data[0]) if data else BadEncoding("bundle", "it is empty")
     identity = 1 + ADDRESS.size

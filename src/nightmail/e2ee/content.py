@@ -1,4 +1,4 @@
-"""What a message says, in a form that every version can at least skip through.
+"""The content of a message, in a form whose unknown fields every version can skip.
 
 Spec:    our own, byte by byte in docs/e2ee.md.
 
@@ -20,7 +20,7 @@ from .errors import BadEncoding, UnknownVersion
 VERSION = 1
 CONTENT_BYTES_MAX = 64 * 1024
 CRITICAL = 128
-"""A reader that does not know a field below this passes over it; from here on it must not guess, and refuses."""
+"""A reader skips an unknown field with a number below this, and refuses the content for one from here on."""
 _FIELD = struct.Struct(">BI")
 _CONTROL = struct.Struct(">H")
 
@@ -70,8 +70,8 @@ def decode_content(data: bytes) -> Content:
             None if control is None else _CONTROL.unpack(control)[0],
         )
     except (ValueError, struct.error):
-        # What exactly, is the person's: not for a log.
-        raise BadEncoding("content", "a field is not of its form") from None
+        # Without details: they are private, and errors may be logged.
+        raise BadEncoding("content", "a field is malformed") from None
 
 
 def _fields(data: bytes) -> dict[int, bytes]:
@@ -83,7 +83,7 @@ def _fields(data: bytes) -> dict[int, bytes]:
         if number <= last or at + length > len(data):
             raise BadEncoding("content", "its fields are out of order or cut off")
         if number >= CRITICAL:
-            raise BadEncoding("content", f"field {number} must be understood, and is not")
+            raise BadEncoding("content", f"field {number} is critical, and not known here")
         fields[number] = data[at : at + length]
         at, last = at + length, number
     return fields

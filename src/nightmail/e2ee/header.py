@@ -1,4 +1,4 @@
-"""What stands before a ciphertext: where in the ratchet it belongs and, at first, how the session began.
+"""What precedes a ciphertext: its place in the ratchet and, until the session is answered, how the session began.
 
 Spec:    Double Ratchet §3.3 (HEADER: the ratchet key, PN and N); PQXDH §3.3 (the initial message).
 
@@ -27,7 +27,8 @@ HEADER_BYTES = _HEADER.size
 BLOCK_BYTES = _BLOCK.size
 CIPHERTEXT_BYTES_MIN = 16 + 32
 MADE_MAX = (1 << 53) - 1
-"""What every language can count to. A liar at the end of time shares its last moment with whoever begins next."""
+"""The largest integer that every language represents exactly. A session with this time can only be matched, not
+exceeded, by the next one; the ids then decide."""
 
 
 class Header(NamedTuple):
@@ -37,13 +38,13 @@ class Header(NamedTuple):
 
 
 class InitialBlock(NamedTuple):
-    """How a session began: all that the other side lacks to derive its secret."""
+    """How a session began: what the other side needs to derive its secret."""
 
     signed_id: int
     one_time_id: int
     kem_id: int
     made: int
-    """When the session was begun, in milliseconds, and later than all that its initiator knew: the latest is used."""
+    """When the session was begun, in milliseconds; later than every session that its initiator knew."""
     identity: PublicIdentity
     ephemeral: bytes
     kem_ciphertext: bytes

@@ -23,7 +23,7 @@ VOUCHED_BYTES = IDENTITY_BYTES + SIGNATURE_BYTES
 
 
 class Address(NamedTuple):
-    """A device, and which of its lives: a reset device keeps nothing but its number."""
+    """A device and its registration: a device that is reset keeps its number, and registers again."""
 
     device: int
     registration: int
@@ -33,7 +33,7 @@ class Address(NamedTuple):
 
 
 class PublicIdentity(NamedTuple):
-    """The public halves."""
+    """The public halves of a device's two keys."""
 
     signing: bytes
     agreement: bytes
@@ -52,7 +52,7 @@ class PublicIdentity(NamedTuple):
 
 
 class IdentityKeys(Quiet, frozen=True):
-    """The private halves, and the public ones beside them: deriving those costs a multiplication each."""
+    """The private halves, and the public ones, which would cost a multiplication each to derive."""
 
     signing: bytes
     agreement: bytes

@@ -6,7 +6,7 @@ Spec:    our own, byte by byte in docs/e2ee.md. The tag is a commitment: SHA-256
     version u8 ‖ flags u8 ‖ nonce 16 ‖ stamp u64 ‖ id length u8 ‖ id ‖ content (as it is, or deflated)
 
 Knows:   nothing of keys. `sealing.py` puts both together.
-Never:   trusts the server's words: id, kind and tag are compared with what was sealed.
+Never:   trusts what the server says: id, kind and tag are compared with what was sealed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ VERSION = 1
 DEFLATED = 1
 NONCE_BYTES = 16
 DEFLATE_BYTES_MIN = 256
-"""Below this a text saves a step or two of padding at most, for a third more of a message's whole cost."""
+"""A shorter text would save a step or two of padding at most, and cost a third more."""
 _HEAD = struct.Struct(">BB16sQB")
 
 
@@ -42,7 +42,7 @@ class Note(NamedTuple):
     content: bytes
     """As `content.py` encodes it."""
     stamp: int = 0
-    """For a re-seal: when the server took the original, so that it stands where it stood."""
+    """For a re-seal: when the server took the original, so that it keeps its place in the conversation."""
 
     def __repr__(self) -> str:
         return f"<Note {self.id}: {len(self.content)} bytes>"
@@ -63,8 +63,8 @@ def pack(note: Note) -> bytes:
     body, flags = note.content, 0
     if body[1] == Kind.TEXT and len(body) >= DEFLATE_BYTES_MIN:
         small = deflate(body)
-        ahead = _HEAD.size + len(ident)
-        if bucket(ahead + len(small)) < bucket(ahead + len(body)):
+        head = _HEAD.size + len(ident)
+        if bucket(head + len(small)) < bucket(head + len(body)):
             body, flags = small, DEFLATED
     return pad(_HEAD.pack(VERSION, flags, note.nonce, note.stamp, len(ident)) + ident + body)
 
@@ -86,7 +86,7 @@ def unpack(plaintext: bytes) -> Note:
 
 
 def check(note: Note, entry: Entry, conversation: str) -> None:
-    """Is it what the server says it is? Raises if the tag, the id or the kind is another."""
+    """Raises unless the tag, the id, the kind and the author are those that the server says."""
     if not hmac.compare_digest(tag_of(note.nonce, note.content, conversation), entry.tag):
         raise NotAsAnnounced("content tag")
     if note.id != (entry.of or entry.id):

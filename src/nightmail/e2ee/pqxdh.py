@@ -1,10 +1,10 @@
-"""PQXDH: a secret between two devices, of which one may be asleep.
+"""PQXDH: a secret between two devices, of which one may be offline.
 
 Spec:    The PQXDH Key Agreement Protocol, revision 3, §3.3 (sending the initial message) and §3.4 (receiving it).
          KDF: HKDF-SHA256, salt 0, ikm FF×32 ‖ DH1 ‖ DH2 ‖ DH3 [‖ DH4] ‖ SS, info label ‖ transcript.
          Beyond the spec: the transcript holds everything both sides must agree on, and goes into the secret as
          well as into every message's associated data.
-Never:   checks a bundle's signatures: whoever has a `Bundle` has had them checked.
+Never:   checks a bundle's signatures: they are checked when a `PrekeyBundle` is made.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Parties(NamedTuple):
 
 
 def initiate(keys: DeviceKeys, bundle: PrekeyBundle, chance: Chance, made: int) -> tuple[Agreed, InitialBlock]:
-    """The secret, and what the other side needs to find it too."""
+    """The secret, and what the other side needs to derive it."""
     ephemeral = chance.draw(KEY_BYTES)
     encapsulated = chance.encapsulate(bundle.kem.key)
     one_time = bundle.one_time

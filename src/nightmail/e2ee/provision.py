@@ -1,11 +1,11 @@
-"""What a new device of an account is told by the one that vouches for it: the account's key.
+"""How a new device learns its account's key from the device that vouches for it.
 
-Spec:    our own, byte by byte in docs/e2ee.md. The secret came to the primary device by a code that the person carried
-         over, so the server never had it: HMAC-SHA256 (RFC 2104) under it shows that no one else wrote this.
+Spec:    our own, byte by byte in docs/e2ee.md. The person carried the secret to the primary device in a code, so the
+         server never had it: an HMAC-SHA256 (RFC 2104) under it proves the author.
 
     MAC 32 ‖ account key 32 [‖ the account's signing key 32, when the account moves to the new device]
 
-Never:   believes an account key that does not come under the secret's MAC, for this very device.
+Never:   believes an account key that does not come under the secret's MAC, for this device.
 """
 
 from __future__ import annotations

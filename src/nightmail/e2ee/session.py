@@ -29,11 +29,11 @@ class RatchetSession(Quiet, frozen=True):
     ephemeral: bytes
     """The initiator's: how a repeated first message finds the session it began."""
     block: bytes
-    """What is put in front until the other side has answered; empty from then on."""
+    """The initial block, which precedes every message until the other side has answered; empty from then on."""
     begun: bool
     """By us."""
     heard: bool
-    """The other side has spoken in it, so it surely has it."""
+    """A message of the other side came in it, so the other side has it."""
     made: int
     """As its initiator says: `peers.py` seals in the latest."""
     ratchet: Ratchet

@@ -1,7 +1,7 @@
-"""States as bytes, with the form they were written in: data once written stays readable.
+"""Stored states: bytes that begin with their form, so that data once written stays readable.
 
 Spec:    none of its own. kind u8 ‖ form u8 ‖ msgpack array.
-Knows:   the forms. A change of any stored struct raises its form here and adds the step that lifts the one before.
+Knows:   the forms. A change of any stored struct raises its form here and adds the step that lifts the former form.
 Never:   encrypts: the store it goes into is sealed as a whole.
 """
 
@@ -58,7 +58,7 @@ def decode_peer(data: bytes) -> Peer:
 
 
 def decode_state(data: bytes, form: StoredForm, into: type[T]) -> T:
-    """A stored state, lifted to the newest form if need be. Raises without a word of what was in it."""
+    """A stored state, lifted to the newest form if need be. An error says nothing about the content."""
     if len(data) < 2 or data[0] != form.number or data[1] == 0:
         raise StateDamaged(form.name)
     if data[1] > form.newest:

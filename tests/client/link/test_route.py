@@ -46,7 +46,7 @@ def test_addresses_are_tried_in_turn_with_waits_that_grow_up_to_a_bound() -> Non
     assert max(step.in_ms for step in tried) > LIMITS.backoff_ms_max // 2
 
 
-def test_a_connection_that_lasted_begins_the_waits_anew() -> None:
+def test_after_a_connection_that_lasted_the_waits_begin_again() -> None:
     route = a_route()
     for _ in range(20):
         route.ended(1006, 0, 0)

@@ -113,7 +113,7 @@ def test_a_number_that_the_server_lost_and_nobody_remembers_is_voided_so_that_th
     assert script.told(MessageFailed) == []
 
 
-def test_a_stale_list_is_looked_up_again_and_the_message_sealed_anew_under_the_same_id() -> None:
+def test_a_stale_list_is_looked_up_again_and_the_message_is_sealed_again_under_the_same_id() -> None:
     script = connected()
     message = script.write()
     (first,) = script.bodies()

@@ -88,7 +88,7 @@ class Inbox:
     def forget(self) -> None:
         """Once a day: an entry that has not come again by now will not come."""
         context = self._context
-        context.store.drop_missed(context.now - context.limits.kept_ms)
+        context.store.drop_missed(context.now - context.limits.remember_ms)
 
     # --- what the server hands out --------------------------------------------------------------
 

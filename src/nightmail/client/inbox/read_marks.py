@@ -86,7 +86,7 @@ class ReadMarks:
         for name in store.errands(READ_BEFORE):
             if not (state := store.errand(name)):
                 store.put_errand(name, _encode(now))
-            elif now - _time(state) >= self._context.limits.kept_ms:
+            elif now - _time(state) >= self._context.limits.remember_ms:
                 store.drop_errand(name)
 
     def soon(self, peer: int) -> None:

@@ -58,9 +58,8 @@ class Machine:
     def turn(self) -> Turn:
         """Commit what happened since the last turn, then hand over what follows from it. Raises StoreFailed.
 
-        The driver must carry the whole turn out, in the order of its fields. Whatever is in it is durable: a frame
-        that is lost with the connection is asked for again by the next one, an event that is lost with the process
-        can be read from the store.
+        The driver must carry the whole turn out. Whatever is in it is durable: a frame that is lost with the
+        connection is sent again by the next one, an event that is lost with the process can be read from the store.
         """
         context = self._context
         self._commit()

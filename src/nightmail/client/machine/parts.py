@@ -88,8 +88,8 @@ def build_sealer(
     context: Context, lists: DeviceLists, make: Callable[..., E2eeSealer] = E2eeSealer
 ) -> E2eeSealer:  # fmt: skip
     """The sealer of every client. `make` is for the simulator, which watches it."""
-    believed = BelievedLists(context)
     key_stock = KeyStock(context)
+    believed = BelievedLists(context, key_stock)
     own_list = OwnDeviceList(context, lists, believed, key_stock)
     sessions = Sessions(context, lists, believed, key_stock)
     pairing = Pairing(context, lists, believed, key_stock)
@@ -200,21 +200,21 @@ class Parts:
             for part in (self.e2ee.key_stock, self.e2ee.own_list, self.e2ee.sessions, self.e2ee.pairing):
                 part.lost()
         for part in (
-            self.lists, self.sending, self.acks, self.read_marks, self.inbox, self.successors, self.reseals
+            self.lists, self.sending, self.acks, self.read_marks, self.inbox, self.successors.retry, self.reseals.timer
         ):  # fmt: skip
             part.lost()
         if self.own is not None:
-            for part in (self.own.linking, self.own.move_out, self.own.revocations):
+            for part in (self.own.linking.timer, self.own.move_out.timer, self.own.revocations.retry):
                 part.lost()
 
     def timed(self) -> list[Timed]:
         """Every part with a deadline, in the order in which they tick."""
         parts: list[Timed] = [self.liveness, self.inbox, self.sending, self.acks, self.read_marks, self.lists]
         if self.e2ee is not None:
-            parts += [self.e2ee.key_stock, self.e2ee.own_list, self.e2ee.sessions]
-        parts += [self.successors, self.reseals]
+            parts += [self.e2ee.key_stock, self.e2ee.own_list.retry, self.e2ee.sessions]
+        parts += [self.successors.retry, self.reseals.timer]
         if self.own is not None:
-            parts += [self.own.move_out, self.own.revocations, self.own.linking]
+            parts += [self.own.move_out.timer, self.own.revocations.retry, self.own.linking.timer]
         return parts
 
     def forget_own_devices(self) -> None:

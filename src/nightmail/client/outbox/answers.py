@@ -7,8 +7,6 @@ Never:   drops a number that the server has not answered for good, or lets an an
 
 from __future__ import annotations
 
-import re
-
 from msgspec.structs import replace
 
 from nightmail.client.errors import Misbehaved
@@ -35,7 +33,8 @@ from .ticks import Ticks
 
 RENUMBERED_MAX = 256
 """How many numbers in a row may turn out to be used before the stream waits for its schedule."""
-_CAPITAL = re.compile(r"(?<!^)([A-Z])")
+UNEXPECTED = "unexpected_answer"
+"""The reason of a failure if the server answered a send with something that answers no send."""
 
 
 class Answers:
@@ -144,6 +143,6 @@ class Answers:
             self._sending.begin(stream)
 
 
-def _reason(said: Refusal | Said) -> str:
-    """The name of an answer as a reason: `id_reused`."""
-    return _CAPITAL.sub(r"_\1", type(said).__name__).lower()
+def _reason(said: Said) -> str:
+    """Why a message failed, as one word for programs."""
+    return said.word if isinstance(said, Refusal) else UNEXPECTED

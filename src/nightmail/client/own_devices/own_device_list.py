@@ -41,7 +41,7 @@ class OwnDeviceList:
     def __init__(self, context: Context, lists: DeviceLists, believed: BelievedLists, key_stock: KeyStock) -> None:
         self._context, self._lists, self._believed, self._key_stock = context, lists, believed, key_stock
         self._asked = False
-        self._retry = Retry(context, self.look)
+        self.retry = Retry(context, self.look)
         self._taken = b""
         """The list that the server said it took."""
         self._refused: tuple[int, dict[Address, PublicIdentity]] | None = None
@@ -71,8 +71,8 @@ class OwnDeviceList:
         """List this device, too."""
         if address not in self._pending:
             self._pending[address] = identity
-            self._retry.cancel()
-        if self._retry.due is None:
+            self.retry.cancel()
+        if self.retry.due is None:
             self.look()
 
     def drop(self, device: int) -> None:
@@ -89,18 +89,12 @@ class OwnDeviceList:
 
     def lost(self) -> None:
         self._asked = False
-        self._retry.cancel()
-
-    def deadline(self) -> int | None:
-        return self._retry.due
-
-    def tick(self) -> None:
-        self._retry.tick()
+        self.retry.cancel()
 
     def seen(self, item: Devices) -> None:
         """The server said which devices this account has."""
         if not self.is_primary and self._misses_itself:
-            self._retry.later()
+            self.retry.later()
         if not self.is_primary or not self._key_stock.is_published or self._asked:
             return
         wanted = self._wanted(item)
@@ -110,13 +104,13 @@ class OwnDeviceList:
         behind = item.version < newest.version or (item.version == newest.version and item.signed != newest.signed)
         if known is not None and known.devices == wanted and shown and not behind:
             self._told_jump = False
-            self._retry.reset()
+            self.retry.reset()
             self._listed(known)
             return
         if known is not None and known.devices == wanted and known.signed == self._taken and not shown:
             # The server said that it took this list, and shows another. Signing in a circle would not help.
             self._taken = b""
-            self._retry.later()
+            self.retry.later()
             return
         if not self._may_sign(item, newest):
             return
@@ -167,19 +161,19 @@ class OwnDeviceList:
     def _may_sign(self, item: Devices, newest: Newest) -> bool:
         """Whether to sign now: not before the next attempt is due, not too many, and not after a jump in versions."""
         context = self._context
-        if self._retry.due is not None and context.now < self._retry.due:
+        if self.retry.due is not None and context.now < self.retry.due:
             return False
         if item.version > newest.version + context.limits.list_jump:
             if not self._told_jump:
                 self._told_jump = True
                 why = f"version {item.version} is claimed, but {newest.version} was signed last"
                 context.tell(ListRefused(item.account, context.handle(item.account), why))
-            self._retry.later()
+            self.retry.later()
             return False
         if not 0 <= context.now - self._minute < MINUTE_MS:
             self._minute, self._signed = context.now, 0
         if self._signed >= context.limits.lists_per_minute:
-            self._retry.wait_until(self._minute + MINUTE_MS)
+            self.retry.set(self._minute + MINUTE_MS)
             return False
         self._signed += 1
         return True
@@ -205,14 +199,14 @@ class OwnDeviceList:
             self._lists.forget(signed.account)
             self.look()
             self._listed(signed)
-        elif isinstance(said, ListConflict) and said.version != signed.version - 1 and not self._retry.failures:
-            self._retry.count()
+        elif isinstance(said, ListConflict) and said.version != signed.version - 1 and not self.retry.failures:
+            self.retry.count()
             self.look()
         elif isinstance(said, ListConflict):
             self._refused = (signed.version, signed.devices) if said.version == signed.version - 1 else None
-            self._retry.later()
+            self.retry.later()
         elif isinstance(said, Refusal):
-            self._retry.later()
+            self.retry.later()
 
     def _listed(self, signed: SignedDeviceList) -> None:
         """The server has this list: it said so or, if that answer was lost, it shows it."""

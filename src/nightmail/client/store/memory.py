@@ -1,7 +1,7 @@
 """The store as plain data, with a journal of what is not committed yet.
 
-Knows:   for every write, what stood there before.
-Touches: dicts. Whatever is committed lasts as long as the object, through any number of crashes.
+Knows:   for every uncommitted write, the value before it.
+Touches: dicts. What is committed lasts as long as the object, through any number of crashes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NOTHING: Any = object()
 
 
 class MemoryStore:
-    """A `Store`. `crash` is what the power going off does to it."""
+    """A `Store`. `crash` is what a power cut does to it."""
 
     def __init__(self) -> None:
         self._tables: dict[str, dict[Any, Any]] = {}

@@ -129,7 +129,7 @@ class OwnKeys(Struct, frozen=True):
     published: int = 0
     """Id of the signed prekey that the server has confirmed; 0: it has nothing of ours."""
     tended_at: int = 0
-    """When old keys were last renewed and let go."""
+    """When old keys were last renewed and deleted."""
     list_version: int = 0
     """Of the newest device list that was signed here."""
     list_signed: bytes = b""

@@ -1,7 +1,7 @@
 """The store in one sealed SQLite file: WAL, every commit synced, schema counted in `user_version`.
 
 Knows:   the tables, and which row goes where.
-Touches: `nightmail.db` in a profile folder that somebody else has locked.
+Touches: `nightmail.db` in a profile folder that the caller has locked.
 Never:   trusts a pragma that it has not read back.
 """
 
@@ -178,7 +178,7 @@ class SqliteStore:
         m, places = message, _encode(message.places) if message.places else None
         before = self.message(m.id)
         if before is not None and (before.body, before.kind) == (m.body, m.kind):
-            # The usual change is a tick: its words stay as they are.
+            # The usual change is a tick: the index stays as it is.
             self._write(
                 "UPDATE message SET peer = ?, by = ?, own = ?, at = ?, life_ms = ?, state = ?, reason = ?, places = ?,"
                 " shown_at = ? WHERE id = ?",

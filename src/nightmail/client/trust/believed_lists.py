@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from nightmail.client.events import ListRefused, SecurityCodeChanged
 from nightmail.client.machine.context import Context
 from nightmail.client.store.rows import DeviceList, Trusted
+from nightmail.e2ee.curves import signing_public
 from nightmail.e2ee.errors import AccountKeyChanged, NotListed, Rejected
 from nightmail.e2ee.lists import SignedDeviceList, check_list
 from nightmail.e2ee.peers import Peer
@@ -20,6 +21,8 @@ from nightmail.model.ids import account_of
 from nightmail.model.limits import DAY_MS
 from nightmail.model.rows import Entry
 from nightmail.wire.items import Devices
+
+from .key_stock import KeyStock
 
 LEFT_MS = 31 * DAY_MS
 """How long after a device left its account's list its entries may still come: the server keeps them for 30 days."""
@@ -30,13 +33,11 @@ SKEW_MS = 60_000
 
 
 class BelievedLists:
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, key_stock: KeyStock) -> None:
+        self._context, self._key_stock = context, key_stock
         self._lists: dict[int, SignedDeviceList] = {}
         self._refused: dict[int, str] = {}
         """Account → why its list was refused last: told once."""
-        self.own_key = b""
-        """The key of this account, if this device knows it without a list."""
 
     def of(self, account: int) -> SignedDeviceList | None:
         """The newest list that was believed."""
@@ -156,11 +157,15 @@ class BelievedLists:
         """This account's own key never changes, whatever the server says."""
         account = item.account
         signed = check_list(item.signed, account, known)
-        key = known.key if known else self.own_key
-        if signed.key != key:
+        if signed.key != (known.key if known else self._account_key()):
             raise AccountKeyChanged(account)
         _check_named(signed, item)
         self.put(signed)
+
+    def _account_key(self) -> bytes:
+        """The public key of this account, if this device signs for it; otherwise empty."""
+        signing = self._key_stock.keys.account
+        return signing_public(signing) if signing else b""
 
     def _change(self, account: int, signed: SignedDeviceList) -> None:
         """The account has another key. Nothing more is sealed for the former devices; what waits is sealed again.
