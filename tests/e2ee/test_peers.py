@@ -180,7 +180,7 @@ def test_a_session_begun_on_purpose_wins_whatever_the_clocks_say() -> None:
     ada, bob = acquainted()
     ada.now -= 10**9
     ada.begin(bob)
-    assert bob.open(ada, ada.seal(bob, b"anew")) == b"anew"
+    assert bob.open(ada, ada.seal(bob, b"again")) == b"again"
     ada.open(bob, bob.seal(ada, b"followed"))
     assert same_session(ada, bob)
     assert ada.peers[bob.device].sessions[0].made > bob.now
@@ -217,8 +217,8 @@ def test_a_replaced_session_is_followed_and_what_was_under_way_still_opens() -> 
     ada, bob = acquainted()
     under_way, old = bob.seal(ada, b"under way"), ada.seal(bob, b"old")
     ada.begin(bob)
-    fresh = ada.seal(bob, b"anew")
-    assert bob.open(ada, fresh) == b"anew"
+    fresh = ada.seal(bob, b"again")
+    assert bob.open(ada, fresh) == b"again"
     assert bob.open(ada, old) == b"old"
     assert ada.open(bob, under_way) == b"under way"
     # What came late in the old session must not draw Ada back into it: she left it for a reason.
@@ -240,7 +240,7 @@ def test_a_device_restored_from_an_old_state_is_refused_until_it_begins_a_new_se
         bob.open(ada, ada.seal(bob, b"from the past"))
     assert bob.states() == before
     ada.begin(bob)
-    assert bob.open(ada, ada.seal(bob, b"anew")) == b"anew"
+    assert bob.open(ada, ada.seal(bob, b"again")) == b"again"
     assert ada.open(bob, bob.seal(ada, b"welcome back")) == b"welcome back"
 
 
