@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import replace
 
-from nightmail.e2ee.errors import Refused
+from nightmail.e2ee.errors import Rejected
 from nightmail.e2ee.header import HEADER_BYTES
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.keys import make_keys, upload
@@ -171,7 +171,7 @@ class Forger:
 def _key(item: Devices) -> bytes:
     try:
         return check_list(item.signed, item.account).key
-    except Refused:
+    except Rejected:
         return b""
 
 

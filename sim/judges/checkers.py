@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from nightmail.client.messages import DeviceDelivery, Tick
 from nightmail.client.messages import Message as Written
-from nightmail.client.messages import Place, Tick
 from nightmail.model.ids import account_of
 from nightmail.model.words import Lane
 
@@ -87,7 +87,7 @@ def check_ticks(history: History, sender: Device, message: Message) -> None:
         attempts = [attempt for attempt in history.messages.values() if attempt.original == message.id]
     # Also on those that it was sealed for later, in place of others.
     for device in message.envelopes[message.version] | {d for d in own.places if account_of(d) == message.to}:
-        place = own.places.get(device, Place())
+        place = own.places.get(device, DeviceDelivery())
         if message.id in history.of(device).shown:
             # It may have expired on its way, too.
             failed = any(device in sender.seen.failed_at.get(attempt.key, ()) for attempt in attempts)
@@ -252,7 +252,7 @@ def check_read(town: Town, devices: dict[int, Device], device: Device) -> None:
         if me.device not in sender.seen.read_at.get(key, ()):
             raise history.broke("receipts are equal at both ends", f"{device.name} read {key}, untold")
         own = sender.store.message(history.by_number[key].original)
-        if own is None or own.places.get(me.device, Place()).state is not Tick.READ:
+        if own is None or own.places.get(me.device, DeviceDelivery()).state is not Tick.READ:
             raise history.broke("ticks are true", f"{device.name} read {key}, and {sender.name} does not show it")
 
 

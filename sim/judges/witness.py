@@ -22,7 +22,7 @@ from nightmail.client.events import (
 )
 from nightmail.client.messages import Message as Written
 from nightmail.client.messages import Tick
-from nightmail.client.store.rows import Mark, Missed, Numbered, Outgoing, Trusted
+from nightmail.client.store.rows import MessageNumber, Missed, Outgoing, ReadMark, Trusted
 from nightmail.e2ee.lists import check_list
 from sim.world.device_store import Written as Durable
 from sim.world.world import Broken
@@ -109,7 +109,7 @@ class Witness:
 
     def written(self, row: Durable) -> None:
         """Something is durable."""
-        if isinstance(row, Numbered):
+        if isinstance(row, MessageNumber):
             self._numbered(row)
         elif isinstance(row, Outgoing):
             self._outgoing(row)
@@ -160,16 +160,16 @@ class Witness:
             self.rekeyed[row.account] += 1
             self._unannounced.add(row.account)
 
-    def _numbered(self, row: Numbered) -> None:
+    def _numbered(self, row: MessageNumber) -> None:
         if row.by == self._device.me.device:
             return
         key = (row.by, row.to, row.lane, row.n)
         self._seen.stored.add(key)
-        if row.mark is Mark.READING:
+        if row.mark is ReadMark.READING:
             if key not in self._seen.reading and self._device.person.hides_reading(row.by >> 12):
                 self._seen.read_hidden.add(key)
             self._seen.reading.add(key)
-        elif row.mark is Mark.NONE and key in self._seen.reading:
+        elif row.mark is ReadMark.NONE and key in self._seen.reading:
             self._seen.read.add(key)
 
     def _shown(self, row: Written) -> None:

@@ -18,7 +18,7 @@ from nightmail.client.trust.believed_lists import BelievedLists, _check_named
 from nightmail.client.trust.e2ee_sealer import E2eeSealer
 from nightmail.client.trust.sessions import Sessions
 from nightmail.e2ee import bundles, cipher, lists, note, peers, ratchet, session
-from nightmail.e2ee.errors import Refused
+from nightmail.e2ee.errors import Rejected
 from nightmail.e2ee.kdf import chain_step
 from nightmail.model.rows import Entry
 
@@ -43,7 +43,7 @@ def _advances_anyway() -> AbstractContextManager[None]:
     def wrong(sessions: Sessions, entry: Entry) -> Any:
         try:
             return right(sessions, entry)
-        except Refused:
+        except Rejected:
             peer = sessions.find(entry.by)
             if peer is not None and peer.sessions and peer.sessions[0].ratchet.receiving:
                 first, *others = peer.sessions

@@ -35,7 +35,7 @@ import pytest
 from sim.judges.strict import Misstep
 from sim.planted import BUGS, Bug
 from sim.planted.tools import PLANTED_IN
-from sim.world.world import town
+from sim.world import town
 from sim.world.plan import Plan, run
 
 from . import claims, owners, powercuts

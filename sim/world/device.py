@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from nightmail.client.errors import StoreFailed
 from nightmail.client.inbox.inbox import UNPROVISIONED
 from nightmail.client.link.liveness import SILENT
-from nightmail.client.link.route import Route
+from nightmail.client.link.route import ServerRoute
 from nightmail.client.machine.context import Context
 from nightmail.client.machine.machine import Machine
 from nightmail.client.machine.parts import build_sealer
 from nightmail.client.own_devices.device_linking import PendingLink
-from nightmail.client.store.rows import Identity, Mark
+from nightmail.client.store.rows import Identity, ReadMark
 from nightmail.client.trust.device_lists import DeviceLists
 from nightmail.client.trust.sealer import Sealer
 from nightmail.e2ee.content import Content, encode_content
@@ -55,7 +55,7 @@ class Device:
         if code is not None:
             code.keep(self.store)
         self.tap = Tap(self)
-        self.route = Route(person.town.backend.addresses, self.limits, self.world.chance)
+        self.route = ServerRoute(person.town.backend.addresses, self.limits, self.world.chance)
         self.machine = self._new_machine()
         self.wants_online = True
         self.removed = False
@@ -357,4 +357,6 @@ class Device:
         """Nothing is half done: nothing unanswered, nothing uncommitted, no reading unconfirmed."""
         if self.person.town.sealed and not self.machine.sealer.is_reachable:
             return False
-        return self.online and not self.store.waiting and not self.store.dirty and not self.store.marked(Mark.READING)
+        return (
+            self.online and not self.store.waiting and not self.store.dirty and not self.store.marked(ReadMark.READING)
+        )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from nightmail.client.errors import StoreFailed
 from nightmail.client.messages import Message, conversation_id
 from nightmail.client.store.memory import MemoryStore
-from nightmail.client.store.rows import Cursors, Missed, Numbered, Outgoing, Trusted
+from nightmail.client.store.rows import Cursors, MessageNumber, Missed, Outgoing, Trusted
 from nightmail.e2ee.errors import Undecipherable
 from nightmail.e2ee.note import Note, tag_of
 from nightmail.model.ids import account_of
@@ -19,7 +19,7 @@ from .opaque import Opaque
 if TYPE_CHECKING:
     from .device import Device
 
-Written: TypeAlias = Message | Numbered | Outgoing | Trusted | Missed
+Written: TypeAlias = Message | MessageNumber | Outgoing | Trusted | Missed
 
 NONCE_BYTES = 16
 FOR_BYTES = 16
@@ -45,7 +45,7 @@ class WatchedStore(MemoryStore):
         super().put_message(message)
         self._written.append(message)
 
-    def put_numbered(self, row: Numbered) -> None:
+    def put_numbered(self, row: MessageNumber) -> None:
         super().put_numbered(row)
         self._written.append(row)
 

@@ -22,7 +22,7 @@ from nightmail.client.own_devices.pairing import ERRAND as PAIRING
 from nightmail.client.store.rows import OwnKeys
 from nightmail.client.trust.e2ee_sealer import E2eeSealer
 from nightmail.e2ee import kem
-from nightmail.e2ee.errors import Malformed, NotListed, Refused, Undecipherable
+from nightmail.e2ee.errors import BadEncoding, NotListed, Rejected, Undecipherable
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.kem import Encapsulated
 from nightmail.e2ee.keys import make_keys
@@ -72,7 +72,7 @@ def a_seeded_kem() -> Generator[None]:
 
 def _decapsulate(seed: bytes, ciphertext: bytes) -> tuple[bytes, bytes]:
     if len(ciphertext) != kem.CIPHERTEXT_BYTES:
-        raise Malformed("KEM ciphertext", f"{len(ciphertext)} bytes")
+        raise BadEncoding("KEM ciphertext", f"{len(ciphertext)} bytes")
     public = kem.public_of(seed)
     return _shared(public, ciphertext), public
 
@@ -98,7 +98,7 @@ class WatchedSealed(E2eeSealer):
             raise Undecipherable
         try:
             note = super().open(entry)
-        except Refused as error:
+        except Rejected as error:
             device.world.tell(device.name, f"cannot open {entry.id}: {error}")
             if not self._is_explained(entry, error):
                 raise device.history.broke("everything opens", f"{device.name}: {entry.id}: {error}") from error
@@ -107,7 +107,7 @@ class WatchedSealed(E2eeSealer):
         device.forger.check_refused(entry)
         return note
 
-    def _is_explained(self, entry: Entry, error: Refused) -> bool:
+    def _is_explained(self, entry: Entry, error: Rejected) -> bool:
         device, history = self._device, self._device.history
         return (
             device.removed

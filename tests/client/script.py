@@ -36,7 +36,7 @@ from nightmail.wire.items import (
     Welcome,
 )
 from sim.world.opaque import Opaque
-from tests.e2ee.people import Seeded
+from tests.e2ee.devices import Seeded
 
 START = 1_700_000_000_000
 ALICE, BOB = account_id("alice"), account_id("bob")

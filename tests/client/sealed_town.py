@@ -1,4 +1,4 @@
-"""Sealed devices in one town, and what befalls whole devices there."""
+"""Sealed devices in one town, and what happens to whole devices there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TypeVar
 from nightmail.model.answers import Joined
 from nightmail.model.ids import SERVER
 from nightmail.model.records import Registered, Unlinked
-from nightmail.model.words import Platform
+from nightmail.model.words import Lane, Platform
+from nightmail.wire.items import Entries, FromServer
 from tests.client.town import Device, Town
 
 B = TypeVar("B")
@@ -34,7 +35,7 @@ def agrees(town: Town, device: Device, peer: Device, *, verified: bool) -> bool:
 
 
 def reset(town: Town, device: Device) -> Device:
-    """The person lost the device and registers anew."""
+    """The person lost the device and registers again."""
     device.cut()
     town.say(SERVER, Unlinked(device.me.device))
     me = device.me
@@ -50,7 +51,7 @@ def pass_time(town: Town, *waits: int) -> None:
         town.settle()
 
 
-def register_anew(town: Town, device: Device, registration: int = 9) -> Device:
+def register_again(town: Town, device: Device, registration: int = 9) -> Device:
     """The person has lost the device, and takes the account back with another."""
     me = device.me
     body = Registered(me.account, me.handle, registration, town.chance.randbytes(32), "new", Platform.CLI, True)
@@ -67,3 +68,25 @@ def revoke(town: Town, primary: Device, device: Device) -> None:
     primary.machine.forget_own_devices()
     primary.machine.sign_again(town.now)
     primary.look()
+
+
+def stop_meddling(town: Town, device: Device) -> None:
+    """The server is honest from now on, over a new connection."""
+    town.meddle = lambda device, item: item
+    device.cut()
+    device.connect()
+    town.settle()
+
+
+def keep_back(town: Town, device: Device, lane: Lane) -> list[FromServer]:
+    """From now on nothing of a lane reaches a device."""
+    held: list[FromServer] = []
+
+    def meddle(to: int, item: FromServer) -> FromServer | None:
+        if to == device.me.device and isinstance(item, Entries) and item.lane is lane:
+            held.append(item)
+            return None
+        return item
+
+    town.meddle = meddle
+    return held

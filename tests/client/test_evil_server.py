@@ -193,7 +193,7 @@ def test_two_contents_under_one_id_show_one() -> None:
 
 
 def test_a_claim_that_is_refused_is_asked_again_when_it_may_be_and_never_at_once() -> None:
-    """Also if there is a session, but with whoever had that number before."""
+    """Also if there is a session, but with a device that had that number before."""
     town, (alice, bob) = a_town("alice", "bob")
     alice.says(bob, "one")
     town.settle()

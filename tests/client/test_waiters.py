@@ -1,4 +1,4 @@
-"""Who waits for what: let go when it is told, or when nobody will tell any more."""
+"""A caller that waits is woken by its event, or when no event will come any more."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def started(work: Coroutine[None, None, None]) -> asyncio.Task[None]:
     return task
 
 
-def test_whoever_waits_for_a_device_is_told_of_that_one_alone() -> None:
+def test_a_caller_that_waits_for_a_device_is_told_of_that_one_alone() -> None:
     async def story() -> None:
         waiting = Waiters()
         for device in (LAPTOP, TABLET):

@@ -53,7 +53,7 @@ from nightmail.wire.items import (
     Welcome,
 )
 from sim.world.opaque import Opaque
-from tests.e2ee.people import Seeded
+from tests.e2ee.devices import Seeded
 
 E = TypeVar("E")
 

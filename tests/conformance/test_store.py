@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from nightmail.client.messages import Message, Place, Tick
+from nightmail.client.messages import DeviceDelivery, Message, Tick
 from nightmail.client.store.memory import MemoryStore
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import (
@@ -19,11 +19,11 @@ from nightmail.client.store.rows import (
     DeviceList,
     Early,
     Identity,
-    Mark,
+    MessageNumber,
     Missed,
-    Numbered,
     Outgoing,
     OwnKeys,
+    ReadMark,
     Trusted,
 )
 from nightmail.client.store.search import terms_of
@@ -159,7 +159,7 @@ def test_the_last_number_of_a_stream_is_its_own(kept: Kept) -> None:
 def test_a_message_comes_back_as_it_was_put(kept: Kept) -> None:
     message = replace(
         a_message(1, at=77), kind=Kind.CONTROL, life_ms=9, state=Tick.DELIVERED, reason="why",
-        places={TABLET: Place(Tick.DELIVERED, 80, "", 2)},
+        places={TABLET: DeviceDelivery(Tick.DELIVERED, 80, "", 2)},
     )  # fmt: skip
     kept.store.put_message(message)
     kept.store.commit()
@@ -177,36 +177,36 @@ def test_history_is_sorted_by_stamp_then_id_and_what_has_no_stamp_stands_last(ke
 
 
 def test_numbers_are_found_by_range_and_a_range_may_be_as_wide_as_it_likes(kept: Kept) -> None:
-    rows = [Numbered(TABLET, ALICE, Lane.NORMAL, n, f"m{n}") for n in (1, 2, 5)]
+    rows = [MessageNumber(TABLET, ALICE, Lane.NORMAL, n, f"m{n}") for n in (1, 2, 5)]
     for row in rows:
         kept.store.put_numbered(row)
-    kept.store.put_numbered(Numbered(TABLET, ALICE, Lane.HIGH, 2, "other lane"))
+    kept.store.put_numbered(MessageNumber(TABLET, ALICE, Lane.HIGH, 2, "other lane"))
     assert kept.store.numbered(TABLET, ALICE, Lane.NORMAL, 2, 4) == [rows[1]]
     assert kept.store.numbered(TABLET, ALICE, Lane.NORMAL, 1, (1 << 53) - 1) == rows
 
 
 def test_a_mark_moves_from_unread_to_reading_to_none(kept: Kept) -> None:
     store = kept.store
-    row = Numbered(TABLET, ALICE, Lane.NORMAL, 1, "m", Mark.UNREAD)
-    other = Numbered(PHONE, BOB, Lane.NORMAL, 1, "o", Mark.UNREAD)
+    row = MessageNumber(TABLET, ALICE, Lane.NORMAL, 1, "m", ReadMark.UNREAD)
+    other = MessageNumber(PHONE, BOB, Lane.NORMAL, 1, "o", ReadMark.UNREAD)
     store.put_numbered(row)
     store.put_numbered(other)
-    assert store.marked(Mark.UNREAD) == sorted([row, other], key=lambda row: row.by)
-    assert store.marked(Mark.UNREAD, BOB) == [row]
-    store.put_numbered(replace(row, mark=Mark.READING))
-    assert store.marked(Mark.UNREAD, BOB) == []
-    assert store.marked(Mark.READING) == [replace(row, mark=Mark.READING)]
-    store.put_numbered(replace(row, mark=Mark.NONE))
-    assert store.marked(Mark.READING) == []
-    assert store.numbered(TABLET, ALICE, Lane.NORMAL, 1, 1) == [replace(row, mark=Mark.NONE)]
+    assert store.marked(ReadMark.UNREAD) == sorted([row, other], key=lambda row: row.by)
+    assert store.marked(ReadMark.UNREAD, BOB) == [row]
+    store.put_numbered(replace(row, mark=ReadMark.READING))
+    assert store.marked(ReadMark.UNREAD, BOB) == []
+    assert store.marked(ReadMark.READING) == [replace(row, mark=ReadMark.READING)]
+    store.put_numbered(replace(row, mark=ReadMark.NONE))
+    assert store.marked(ReadMark.READING) == []
+    assert store.numbered(TABLET, ALICE, Lane.NORMAL, 1, 1) == [replace(row, mark=ReadMark.NONE)]
 
 
 def test_a_mark_that_was_not_committed_comes_back_with_the_crash(kept: Kept) -> None:
-    row = Numbered(TABLET, ALICE, Lane.NORMAL, 1, "m", Mark.READING)
+    row = MessageNumber(TABLET, ALICE, Lane.NORMAL, 1, "m", ReadMark.READING)
     kept.store.put_numbered(row)
     kept.store.commit()
-    kept.store.put_numbered(replace(row, mark=Mark.NONE))
-    assert kept.crash().marked(Mark.READING) == [row]
+    kept.store.put_numbered(replace(row, mark=ReadMark.NONE))
+    assert kept.crash().marked(ReadMark.READING) == [row]
 
 
 def test_conversations_are_listed_newest_first(kept: Kept) -> None:

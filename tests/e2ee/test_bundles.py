@@ -4,11 +4,11 @@ import pytest
 
 from nightmail.e2ee import bundles, keys
 from nightmail.e2ee.bundles import KemPrekey, SignedPrekey
-from nightmail.e2ee.errors import BadSignature, Malformed, UnknownVersion
+from nightmail.e2ee.errors import BadEncoding, BadSignature, UnknownVersion
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.keys import Upload
 
-from .people import Device, address
+from .devices import Device, address
 
 ADA, EVE = Device("ada"), Device("eve")
 
@@ -66,7 +66,7 @@ def test_a_signature_for_one_purpose_is_none_for_another() -> None:
 def test_bytes_of_no_known_form_are_refused() -> None:
     whole = bundles.encode_bundle(ADA.keys.address, *parts(ADA.shelf))
     for wrong in (b"", whole[:-1], whole + b"\0"):
-        with pytest.raises(Malformed):
+        with pytest.raises(BadEncoding):
             bundles.decode_bundle(wrong)
     with pytest.raises(UnknownVersion):
         bundles.decode_bundle(b"\x02" + whole[1:])

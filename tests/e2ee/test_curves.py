@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from nightmail.e2ee.curves import agree, agreement_public, sign, signing_public, verify
-from nightmail.e2ee.errors import BadSignature, Malformed, WeakKey
+from nightmail.e2ee.errors import BadEncoding, BadSignature, WeakKey
 from nightmail.e2ee.labels import Label
 
 KEY = bytes(range(32))
@@ -20,7 +20,7 @@ def test_keys_of_low_order_and_of_another_length_are_refused() -> None:
             agree(KEY, low)
         assert caught.value.__suppress_context__
     for length in (0, 31, 33):
-        with pytest.raises(Malformed):
+        with pytest.raises(BadEncoding):
             agree(KEY, bytes(length))
 
 

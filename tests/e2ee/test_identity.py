@@ -2,17 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from nightmail.e2ee.errors import BadSignature, Malformed
-from nightmail.e2ee.identity import Identity, IdentityKeys, check_vouched
+from nightmail.e2ee.errors import BadEncoding, BadSignature
+from nightmail.e2ee.identity import IdentityKeys, PublicIdentity, check_vouched
 
-from .people import Seeded
+from .devices import Seeded
 
 ADA, EVE = IdentityKeys.make(Seeded("ada")), IdentityKeys.make(Seeded("eve"))
 
 
 def test_a_published_identity_is_what_was_made() -> None:
     assert check_vouched(ADA.vouched()) == ADA.public
-    assert Identity.decode(ADA.public.encode()) == ADA.public
+    assert PublicIdentity.decode(ADA.public.encode()) == ADA.public
 
 
 def test_two_keys_that_do_not_vouch_for_each_other_are_refused() -> None:
@@ -23,7 +23,7 @@ def test_two_keys_that_do_not_vouch_for_each_other_are_refused() -> None:
 
 
 def test_bytes_of_another_length_are_refused() -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(BadEncoding):
         check_vouched(ADA.vouched()[:-1])
-    with pytest.raises(Malformed):
-        Identity.decode(b"short")
+    with pytest.raises(BadEncoding):
+        PublicIdentity.decode(b"short")

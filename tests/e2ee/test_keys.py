@@ -7,7 +7,7 @@ from nightmail.e2ee.bundles import KemPrekey, OneTimePrekey, SignedPrekey
 from nightmail.e2ee.errors import PrekeyGone
 from nightmail.e2ee.keys import HELD_MAX, KEM_HELD_MAX, KEM_STOCK, KEPT_MS, ROTATE_MS, STOCK, DeviceKeys, Upload
 
-from .people import DAY, NOW, Device, Seeded, address
+from .devices import DAY, NOW, Device, Seeded, address
 
 CHANCE = Seeded("keys")
 
@@ -67,11 +67,11 @@ def test_the_signed_prekey_and_the_last_resort_are_renewed_weekly() -> None:
     after = keys.rotate(made, CHANCE, NOW + ROTATE_MS)
     assert after.signed[0].id > made.signed[0].id
     assert after.last_resort[0].id > made.last_resort[0].id
-    # A clock that was set back does not keep a key for ever.
+    # A clock that was set back does not keep a key forever.
     assert keys.rotate(made, CHANCE, NOW - 1).signed[0].id > made.signed[0].id
 
 
-def test_a_replaced_key_opens_what_is_still_under_way_and_is_then_let_go() -> None:
+def test_a_replaced_key_opens_what_is_still_under_way_and_is_then_deleted() -> None:
     ada, bob = Device("ada"), Device("bob")
     ada.begin(bob)
     first = ada.seal(bob, b"slow")

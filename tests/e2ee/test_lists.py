@@ -6,25 +6,25 @@ from nightmail.e2ee import lists
 from nightmail.e2ee.curves import sign
 from nightmail.e2ee.errors import (
     AccountKeyChanged,
+    BadEncoding,
     BadSignature,
     ListForked,
     ListRolledBack,
-    Malformed,
     NotListed,
     UnknownVersion,
 )
 from nightmail.e2ee.labels import Label
-from nightmail.e2ee.lists import DeviceList, check_list
+from nightmail.e2ee.lists import SignedDeviceList, check_list
 from nightmail.model.ids import account_of
 
-from .people import Device
+from .devices import Device
 
 PHONE, LAPTOP, EVE = Device("ada", 1), Device("ada", 2), Device("eve")
 ACCOUNT = account_of(PHONE.device)
 KEY = PHONE.keys.account
 
 
-def a_list(version: int, *devices: Device, key: bytes = KEY, account: int = ACCOUNT) -> DeviceList:
+def a_list(version: int, *devices: Device, key: bytes = KEY, account: int = ACCOUNT) -> SignedDeviceList:
     return lists.sign_list(
         key, account, version, {one.keys.address: one.keys.identity.public for one in devices}
     )  # fmt: skip
@@ -68,9 +68,9 @@ def test_a_device_that_the_server_put_in_is_refused() -> None:
 
 
 def test_a_list_of_another_account_is_refused_and_so_are_its_devices() -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(BadEncoding):
         check_list(a_list(1, PHONE).signed, account_of(EVE.device))
-    with pytest.raises(Malformed, match="another account"):
+    with pytest.raises(BadEncoding, match="another account"):
         a_list(1, PHONE, EVE)
 
 
@@ -91,7 +91,7 @@ def test_a_device_that_is_not_listed_or_has_another_key_is_refused() -> None:
             made.check_peer(wrong)
 
 
-def test_a_list_names_who_left_of_late_and_nobody_is_sealed_for() -> None:
+def test_a_list_names_devices_that_left_recently_and_nothing_is_sealed_for_them() -> None:
     gone = {LAPTOP.keys.address: lists.Departed(LAPTOP.keys.identity.public, 1_700_000_000_000)}
     here = {PHONE.keys.address: PHONE.keys.identity.public}
     made = lists.sign_list(KEY, ACCOUNT, 2, here, gone)
@@ -103,18 +103,18 @@ def test_a_list_names_who_left_of_late_and_nobody_is_sealed_for() -> None:
             call()
     with pytest.raises(ListForked):
         check_list(made.signed, ACCOUNT, a_list(2, PHONE))
-    with pytest.raises(Malformed, match="no time"):
+    with pytest.raises(BadEncoding, match="after the end of time"):
         lists.sign_list(
             KEY, ACCOUNT, 2, here, {LAPTOP.keys.address: lists.Departed(LAPTOP.keys.identity.public, 2**60)}
         )
-    with pytest.raises(Malformed, match="another account"):
+    with pytest.raises(BadEncoding, match="another account"):
         lists.sign_list(KEY, ACCOUNT, 2, here, {EVE.keys.address: lists.Departed(EVE.keys.identity.public, 5)})
 
 
 def test_bytes_of_no_known_form_are_refused() -> None:
     signed = a_list(1, PHONE, LAPTOP).signed
     for wrong in (b"", signed[:50], signed[:-1], signed + b"\0"):
-        with pytest.raises(Malformed):
+        with pytest.raises(BadEncoding):
             check_list(wrong, ACCOUNT)
     with pytest.raises(UnknownVersion):
         check_list(b"\x09" + signed[1:], ACCOUNT)
@@ -125,5 +125,5 @@ def test_a_list_has_one_form_devices_ascending_and_none_twice() -> None:
     first, second = body[53:133], body[133:]
     for entries in (second + first, first + first):
         wrong = bytes(body[:53] + entries)
-        with pytest.raises(Malformed, match="out of order"):
+        with pytest.raises(BadEncoding, match="out of order"):
             check_list(wrong + sign(KEY, Label.DEVICE_LIST, wrong), ACCOUNT)

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from nightmail.e2ee import note as notes
 from nightmail.e2ee.compression import deflate
 from nightmail.e2ee.content import CONTENT_BYTES_MAX, Content, encode_content
-from nightmail.e2ee.errors import Malformed, NotAsAnnounced, UnknownVersion
+from nightmail.e2ee.errors import BadEncoding, NotAsAnnounced, UnknownVersion
 from nightmail.e2ee.note import Note, check, pack, tag_of, unpack
 from nightmail.e2ee.padding import pad
 from nightmail.model.rows import Entry
 from nightmail.model.words import Kind
 
-from .people import address
+from .devices import address
 
 BY = address("ada").device
 ID = f"{BY:x}:1706745600000:00042:x9k2"
@@ -87,10 +87,10 @@ def test_bytes_of_no_known_form_are_refused() -> None:
     with pytest.raises(UnknownVersion):
         unpack(b"\x02" + good[1:])
     for wrong in (b"", pad(b"short"), good + b"\1", pad(good[:26] + b"\xff" + good[27:].rstrip(b"\0")[:-1])):
-        with pytest.raises(Malformed):
+        with pytest.raises(BadEncoding):
             unpack(wrong)
     flagged = bytes((1, 0x80)) + good[2:]
-    with pytest.raises(Malformed):
+    with pytest.raises(BadEncoding):
         unpack(flagged)
 
 
@@ -98,7 +98,7 @@ def test_a_small_note_does_not_unpack_into_a_large_one() -> None:
     head = bytes((1, notes.DEFLATED)) + NONCE + bytes(8) + bytes((len(ID),)) + ID.encode()
     bomb = deflate(b"\x01\x01" + bytes(100 * CONTENT_BYTES_MAX))
     assert len(bomb) < CONTENT_BYTES_MAX
-    with pytest.raises(Malformed, match="too long"):
+    with pytest.raises(BadEncoding, match="too long"):
         unpack(pad(head + bomb))
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nightmail.e2ee.cipher import BLOCK_BYTES, cbc_encrypt
-from nightmail.e2ee.errors import Malformed
+from nightmail.e2ee.errors import BadEncoding
 from nightmail.e2ee.padding import BUCKET_MIN, bucket, pad, unpad
 
 
@@ -27,5 +27,5 @@ def test_sizes_are_few_whole_blocks_and_waste_little() -> None:
 
 @pytest.mark.parametrize("wrong", [b"", b"\0" * 127, b"hello", pad(b"hello") + b"\1"])
 def test_padding_that_is_not_ours_is_refused(wrong: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(BadEncoding):
         unpad(wrong)

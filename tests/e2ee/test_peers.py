@@ -4,12 +4,12 @@ import pytest
 
 from nightmail.e2ee import peers
 from nightmail.e2ee.errors import (
+    BadEncoding,
     IdentityChanged,
     KeySpent,
-    Malformed,
     NoSession,
     PrekeyGone,
-    Refused,
+    Rejected,
     Undecipherable,
     UnknownVersion,
     WrongDevice,
@@ -17,7 +17,7 @@ from nightmail.e2ee.errors import (
 from nightmail.e2ee.header import HEADER_BYTES, MADE_MAX
 from nightmail.e2ee.peers import RESTART_MS, SESSIONS_MAX
 
-from .people import NOW, Device, acquainted, pair
+from .devices import NOW, Device, acquainted, pair
 
 
 def test_the_first_message_opens_and_so_does_its_answer() -> None:
@@ -73,7 +73,7 @@ def test_a_first_message_to_another_device_does_not_open() -> None:
     first = ada.seal(bob, b"for bob's phone")
     for wrong in (eve, other):
         before = wrong.states()
-        with pytest.raises(Refused):
+        with pytest.raises(Rejected):
             wrong.open(ada, first)
         assert wrong.states() == before
 
@@ -112,7 +112,7 @@ def test_whatever_bit_is_changed_the_message_is_refused_and_nothing_changes() ->
             for bit in (0, 7):
                 bad = bytearray(sealed)
                 bad[at] ^= 1 << bit
-                with pytest.raises(Refused):
+                with pytest.raises(Rejected):
                     bob.open(sender, bytes(bad))
         assert bob.states() == before
         bob.open(sender, sealed)
@@ -121,7 +121,7 @@ def test_whatever_bit_is_changed_the_message_is_refused_and_nothing_changes() ->
 @pytest.mark.parametrize("cut", [0, 1, 41, 42, 89])
 def test_a_message_cut_short_is_refused(cut: int) -> None:
     ada, bob = acquainted()
-    with pytest.raises(Malformed):
+    with pytest.raises(BadEncoding):
         bob.open(ada, ada.seal(bob, b"hello")[:cut])
 
 
@@ -180,7 +180,7 @@ def test_a_session_begun_on_purpose_wins_whatever_the_clocks_say() -> None:
     ada, bob = acquainted()
     ada.now -= 10**9
     ada.begin(bob)
-    assert bob.open(ada, ada.seal(bob, b"anew")) == b"anew"
+    assert bob.open(ada, ada.seal(bob, b"again")) == b"again"
     ada.open(bob, bob.seal(ada, b"followed"))
     assert same_session(ada, bob)
     assert ada.peers[bob.device].sessions[0].made > bob.now
@@ -213,12 +213,12 @@ def test_begun_at_once_with_both_first_messages_lost_it_still_settles() -> None:
     assert same_session(ada, bob)
 
 
-def test_a_session_begun_anew_is_followed_and_what_was_under_way_still_opens() -> None:
+def test_a_replaced_session_is_followed_and_what_was_under_way_still_opens() -> None:
     ada, bob = acquainted()
     under_way, old = bob.seal(ada, b"under way"), ada.seal(bob, b"old")
     ada.begin(bob)
-    fresh = ada.seal(bob, b"anew")
-    assert bob.open(ada, fresh) == b"anew"
+    fresh = ada.seal(bob, b"again")
+    assert bob.open(ada, fresh) == b"again"
     assert bob.open(ada, old) == b"old"
     assert ada.open(bob, under_way) == b"under way"
     # What came late in the old session must not draw Ada back into it: she left it for a reason.
@@ -228,7 +228,7 @@ def test_a_session_begun_anew_is_followed_and_what_was_under_way_still_opens() -
     assert same_session(ada, bob)
 
 
-def test_a_device_restored_from_an_old_state_is_refused_until_it_begins_anew() -> None:
+def test_a_device_restored_from_an_old_state_is_refused_until_it_begins_a_new_session() -> None:
     ada, bob = acquainted()
     old = ada.states()
     bob.open(ada, ada.seal(bob, b"after the copy"))
@@ -240,7 +240,7 @@ def test_a_device_restored_from_an_old_state_is_refused_until_it_begins_anew() -
         bob.open(ada, ada.seal(bob, b"from the past"))
     assert bob.states() == before
     ada.begin(bob)
-    assert bob.open(ada, ada.seal(bob, b"anew")) == b"anew"
+    assert bob.open(ada, ada.seal(bob, b"again")) == b"again"
     assert ada.open(bob, bob.seal(ada, b"welcome back")) == b"welcome back"
 
 
@@ -256,7 +256,7 @@ def test_sessions_with_a_device_are_bounded_and_begun_once_an_hour_or_twice_if_n
     assert bob.open(ada, ada.seal(bob, b"hello")) == b"hello"
 
 
-def test_a_session_that_was_answered_is_not_begun_anew_at_once() -> None:
+def test_a_session_that_was_answered_is_not_replaced_at_once() -> None:
     ada, bob = pair()
     ada.begin(bob)
     bob.open(ada, ada.seal(bob, b"hello"))

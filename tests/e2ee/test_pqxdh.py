@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 from nightmail.e2ee import pqxdh
-from nightmail.e2ee.identity import Address, Identity
+from nightmail.e2ee.header import InitialBlock
+from nightmail.e2ee.identity import Address, PublicIdentity
 from nightmail.e2ee.keys import Secrets, find
 from nightmail.e2ee.pqxdh import Parties, transcript_of
 
-from .people import NOW, Device, pair
+from .devices import NOW, Device, pair
 
 
-def responded(bob: Device, ada: Device, block: pqxdh.Block, **other: bytes) -> pqxdh.Agreed:
+def responded(bob: Device, ada: Device, block: InitialBlock, **other: bytes) -> pqxdh.Agreed:
     secrets = find(bob.keys, block.signed_id, block.one_time_id, block.kem_id, block.ephemeral)
     return pqxdh.respond(
         bob.keys, ada.keys.address, ada.keys.identity.public, block, Secrets(**(secrets._asdict() | other))
@@ -66,7 +67,7 @@ def test_the_transcript_tells_every_part_of_a_set_up_from_another() -> None:
         for where in (Address(1, parties.initiator.registration), Address(parties.initiator.device, 99)):
             transcripts.add(transcript_of(parties._replace(**{side: where}), block, *keys))
             count += 1
-        other = Identity(b"\1" * 32, b"\2" * 32)
+        other = PublicIdentity(b"\1" * 32, b"\2" * 32)
         transcripts.add(transcript_of(parties._replace(**{f"{side}_identity": other}), block, *keys))
         count += 1
     changes = {

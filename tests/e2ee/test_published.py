@@ -1,4 +1,4 @@
-"""What a device makes is what a server takes, keeps and hands out: the same bytes, verified by whoever claims them."""
+"""What a device publishes, the server stores and hands out unchanged, and the claiming device verifies."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@ import pytest
 from rich.console import Console
 
 from nightmail.e2ee import kem, keys, peers, pqxdh
-from nightmail.e2ee.errors import Refused, SealingError
+from nightmail.e2ee.errors import Rejected, SealingError
 
-from .people import Device, Seeded, acquainted
+from .devices import Device, Seeded, acquainted
 
 
 def secrets_of(end: Device) -> list[bytes]:
@@ -58,7 +58,7 @@ def test_no_error_says_more_than_ids_counts_and_purposes() -> None:
     for at in range(0, len(sealed), 3):
         bad = bytearray(sealed)
         bad[at] ^= 0x55
-        with pytest.raises(Refused) as caught:
+        with pytest.raises(Rejected) as caught:
             bob.open(ada, bytes(bad))
         told = f"{caught.value!r} {caught.value.__cause__!r} {vars(caught.value)}"
         assert not any(shows(told, secret) for secret in held)

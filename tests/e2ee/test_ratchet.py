@@ -10,7 +10,7 @@ from nightmail.e2ee.errors import KeySpent, TooFarAhead, WeakKey
 from nightmail.e2ee.header import Header
 from nightmail.e2ee.ratchet import PAST_MAX, SKIP_MAX, SKIPPED_MAX, SKIPPED_MS, Ratchet
 
-from .people import DAY, NOW, Seeded
+from .devices import DAY, NOW, Seeded
 
 CHANCE = Seeded("ratchet")
 
@@ -121,7 +121,7 @@ def test_no_more_keys_are_kept_than_the_bound_and_the_oldest_go_first() -> None:
     hear(bob, header._replace(number=10))
 
 
-def test_a_skipped_key_is_let_go_after_its_time() -> None:
+def test_a_skipped_key_is_deleted_after_its_time() -> None:
     ada, bob = two_ends()
     ada, late, key = send(ada)
     ada, header, _ = send(ada)

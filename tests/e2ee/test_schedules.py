@@ -7,10 +7,10 @@ import random
 import pytest
 
 from nightmail.e2ee import state
-from nightmail.e2ee.errors import Refused
+from nightmail.e2ee.errors import Rejected
 from nightmail.e2ee.peers import SESSIONS_MAX
 
-from .people import Device
+from .devices import Device
 
 SEEDS = 40
 STEPS = 150
@@ -40,7 +40,7 @@ def test_whatever_the_network_does_each_message_opens_once_or_never_and_nothing_
             before = to.states()
             forged = bytearray(sealed)
             forged[rng.randrange(len(forged))] ^= 1 << rng.randrange(8)
-            with pytest.raises(Refused):
+            with pytest.raises(Rejected):
                 to.open(ends[sender], bytes(forged))
             assert to.states() == before
             fate = rng.random()
@@ -53,7 +53,7 @@ def test_whatever_the_network_does_each_message_opens_once_or_never_and_nothing_
             try:
                 assert to.open(ends[sender], sealed) == text
                 opened[text] = opened.get(text, 0) + 1
-            except Refused:
+            except Rejected:
                 assert to.states() == before
                 assert opened.get(text) == 1
         elif act < 0.97:

@@ -9,7 +9,7 @@ from nightmail.e2ee.sealing import open_entry, seal_note
 from nightmail.model.rows import Entry
 from nightmail.model.words import Kind
 
-from .people import Device, acquainted
+from .devices import Device, acquainted
 
 CONVERSATION = "1f-2e"
 NONCE = bytes(range(16))

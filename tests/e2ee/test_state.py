@@ -7,9 +7,9 @@ import pytest
 from nightmail.e2ee import state
 from nightmail.e2ee.errors import StateDamaged, StateTooNew
 from nightmail.e2ee.quiet import Quiet
-from nightmail.e2ee.state import Form, decode_keys, decode_peer, decode_state, encode_keys, encode_peer
+from nightmail.e2ee.state import StoredForm, decode_keys, decode_peer, decode_state, encode_keys, encode_peer
 
-from .people import acquainted
+from .devices import acquainted
 
 
 class Newest(Quiet, frozen=True):
@@ -28,7 +28,7 @@ def kept_added(fields: list[Any]) -> list[Any]:
     return [*fields, b"kept"]
 
 
-FORM = Form("example", 9, (count_added, kept_added))
+FORM = StoredForm("example", 9, (count_added, kept_added))
 
 
 def test_keys_and_sessions_come_through_their_bytes_and_go_on() -> None:

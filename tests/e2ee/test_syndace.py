@@ -16,7 +16,7 @@ from nightmail.e2ee.header import Header, encode_header
 from nightmail.e2ee.labels import Label
 from nightmail.e2ee.ratchet import Ratchet
 
-from .people import NOW, Seeded
+from .devices import NOW, Seeded
 
 doubleratchet = pytest.importorskip("doubleratchet", reason="NOT RUN: DoubleRatchet, an oracle, is not installed")
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from nightmail.e2ee import note, peers, state
-from nightmail.e2ee.identity import Identity
+from nightmail.e2ee.identity import PublicIdentity
 from nightmail.e2ee.labels import Label
 from nightmail.e2ee.peers import Peer
 
 from . import vectors
-from .people import Seeded
+from .devices import Seeded
 
 
 def test_the_shared_vectors_are_what_this_program_makes() -> None:
@@ -45,4 +45,4 @@ def test_states_of_every_form_are_read_and_used(path: Path) -> None:
     opened = peers.open_sealed(keys, bob, sealed, Seeded(1), vectors.NOW)
     assert opened.plaintext == b"go on"
     assert isinstance(opened.peer, Peer)
-    assert isinstance(opened.peer.identity, Identity)
+    assert isinstance(opened.peer.identity, PublicIdentity)

@@ -15,7 +15,7 @@ from nightmail.e2ee.header import Header
 from nightmail.e2ee.kdf import hkdf, message_keys, root_step
 from nightmail.e2ee.ratchet import Ratchet
 
-from .people import NOW, Seeded
+from .devices import NOW, Seeded
 
 vodozemac = pytest.importorskip("vodozemac", reason="NOT RUN: vodozemac, an oracle, is not installed")
 

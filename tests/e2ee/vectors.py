@@ -2,7 +2,7 @@
 
 What another implementation must reproduce byte for byte, as JSON in vectors/. The same program always writes the
 same bytes: every random value is drawn from a name, and stands in the file. What ML-KEM draws cannot be handed in,
-so encapsulations are recorded once (kem-recorded.json) and used again for ever.
+so encapsulations are recorded once (kem-recorded.json) and used again forever.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ def make_notes() -> Made:
 
 
 def recorded_deflate(note: Note) -> bytes:
-    """What was packed once, for ever: another zlib may pack the same text differently."""
+    """Packed once and recorded: another zlib may pack the same text differently."""
     path = FOLDER / "notes.json"
     if path.exists():
         packed = bytes.fromhex(json.loads(path.read_text())["deflated"]["packed"])

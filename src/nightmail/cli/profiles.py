@@ -25,7 +25,7 @@ from nightmail.client import Client
 from nightmail.client.errors import Misused
 from nightmail.client.limits import ClientLimits
 from nightmail.client.link.http import Http
-from nightmail.client.link.route import Route
+from nightmail.client.link.route import ServerRoute
 
 from .errors import Exit, Failure
 from .unlocking import passphrase_option, secret_for
@@ -122,7 +122,7 @@ def client_of(path: Path, servers: Sequence[str], **options: Any) -> Client:
 def anonymous_http(servers: Sequence[str], ca_file: str | None) -> Http:
     """For requests that need no account."""
     tls = ssl.create_default_context(cafile=ca_file) if ca_file else None
-    return Http([address.http for address in Route(servers, ClientLimits(), SystemRandom()).addresses], tls=tls)
+    return Http([address.http for address in ServerRoute(servers, ClientLimits(), SystemRandom()).addresses], tls=tls)
 
 
 # --- options ----------------------------------------------------------------------------------

@@ -3,7 +3,14 @@
 Knows:   the protocol (`wire`), the model, and one profile folder.
 Never:   acknowledges or sends anything that is not durable on this device.
 
+For applications:
+
     client.py       for asyncio; sync.py for scripts without it
+    messages.py, events.py, errors.py, limits.py, receipt.py    the values that they work with
+    contacts.py, devices.py, safety.py, listeners.py, waiters.py    what client.py hands work to
+
+Inside:
+
     machine/        the rules, without sockets, clocks or tasks
     link/           the connection to the server
     outbox/         sending

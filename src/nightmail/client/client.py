@@ -27,14 +27,14 @@ from msgspec.structs import replace
 
 from nightmail.client.link.driver import Driver
 from nightmail.client.link.http import Http, bearer
-from nightmail.client.link.route import Route
+from nightmail.client.link.route import ServerRoute
 from nightmail.client.machine.machine import Machine
 from nightmail.client.own_devices.link_request import LinkRequest, begin, finish
 from nightmail.client.own_devices.registration import Applicant, join
 from nightmail.client.profile.profile import Profile
 from nightmail.client.profile.protection import Secret
 from nightmail.client.store.port import Store
-from nightmail.client.store.rows import Conversation, Identity, Mark
+from nightmail.client.store.rows import Conversation, Identity, ReadMark
 from nightmail.client.store.search import Found, spans_of, terms_of, text_of
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.model.forms import ACCOUNT_MAX, NUMBER_MAX
@@ -43,14 +43,14 @@ from nightmail.model.ids import account_id
 from nightmail.model.words import Kind, Lane, Platform
 
 from .contacts import Contacts, handle_in
-from .devices import DeviceSeen, OwnDevices
+from .devices import OwnDevice, OwnDevices
 from .errors import ClientError, Misused
 from .events import Event
 from .limits import ClientLimits
 from .listeners import Listeners
 from .messages import Message, Position, answers_last
 from .receipt import Receipt
-from .safety import Safety, Trust
+from .safety import SafetyNumbers, Trust
 from .waiters import Waiters
 
 E = TypeVar("E")
@@ -81,7 +81,7 @@ class Client:
         self._path = Path(profile).expanduser()
         self._chance = SystemRandom()
         self._servers = servers
-        self._route = Route(servers, self.limits, self._chance)
+        self._route = ServerRoute(servers, self.limits, self._chance)
         self._applicant = Applicant(spelled(handle or ""), label, platform, code, pin)
         self._secret, self._ca_file = secret, ca_file
         self._tls = ssl.create_default_context(cafile=os.fspath(ca_file)) if ca_file else None
@@ -236,7 +236,7 @@ class Client:
         self._open_driver()
         await self._waiters.reachable()
 
-    async def devices(self) -> list[DeviceSeen]:
+    async def devices(self) -> list[OwnDevice]:
         """The devices of this account, as the server has them."""
         return await self._devices.all()
 
@@ -281,8 +281,8 @@ class Client:
         return self.trust(peer).verified
 
     @property
-    def _safety(self) -> Safety:
-        return Safety(self.identity.account, self._store, self._open_driver())
+    def _safety(self) -> SafetyNumbers:
+        return SafetyNumbers(self.identity.account, self._store, self._open_driver())
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -300,7 +300,7 @@ class Client:
     def unread(self, peer: str | int | None = None) -> int:
         """How many messages are not marked as read, of one peer or of all."""
         account = None if peer is None else self._account(peer)
-        return len({row.id for row in self._store.marked(Mark.UNREAD, account)})
+        return len({row.id for row in self._store.marked(ReadMark.UNREAD, account)})
 
     def search(self, text: str, peer: str | int | None = None, limit: int = 50) -> list[Found]:
         """The newest messages with all of these words, or words that begin with them; with one peer or with all."""

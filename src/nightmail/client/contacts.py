@@ -1,4 +1,4 @@
-"""Contacts: the names that the user gave to people, and who is blocked.
+"""Contacts: the names that the user gave to other people, and who is blocked.
 
 Knows:   names stay on this device; the server does the blocking, and is told first.
 Touches: the rows of contacts, in a turn of the machine like everything else.

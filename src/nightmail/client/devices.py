@@ -1,7 +1,7 @@
-"""The devices of the own account: taking one in, naming it, cutting it off.
+"""The devices of the own account: linking, renaming and revoking them.
 
 Knows:   that only the primary device vouches for another, and that the server is asked first.
-Touches: the machine, which does the rest of the linking by itself (`linking.py`).
+Touches: the machine, which does the rest of the linking by itself (`own_devices/device_linking.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .errors import Misused
 from .waiters import Waiters
 
 
-class DeviceSeen(Struct, frozen=True):
+class OwnDevice(Struct, frozen=True):
     """A device of this account, as the server describes it."""
 
     device: int
@@ -30,7 +30,7 @@ class DeviceSeen(Struct, frozen=True):
     """Messages are sealed for it."""
 
     @classmethod
-    def of(cls, seen: Mapping[str, Any]) -> DeviceSeen:
+    def of(cls, seen: Mapping[str, Any]) -> OwnDevice:
         return cls(int(seen["device"], 16), seen["label"], seen["platform"], seen["listed"])
 
 
@@ -38,8 +38,8 @@ class OwnDevices:
     def __init__(self, handle: str, driver: Driver, http: Http, waiters: Waiters) -> None:
         self._handle, self._driver, self._http, self._waiters = handle, driver, http, waiters
 
-    async def all(self) -> list[DeviceSeen]:
-        return [DeviceSeen.of(each) for each in (await self._http.devices())["devices"]]
+    async def all(self) -> list[OwnDevice]:
+        return [OwnDevice.of(each) for each in (await self._http.devices())["devices"]]
 
     async def link(self, request: LinkRequest | str, *, hand_over: bool = False) -> int:
         """Vouch for a device, and wait until it is provisioned; its number."""

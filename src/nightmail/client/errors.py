@@ -14,7 +14,7 @@
     │       └── WrongSecret  the given secret does not open it; nothing has changed
     ├── StoreFailed          the disk did not take a write; nothing of it was sent or shown
     ├── Stopped              the server refuses this device for good
-    ├── Misbehaved           the server said something that it may not say
+    ├── Misbehaved           the server sent something that it may not send
     └── HttpError
         ├── Unreachable      no server answered
         └── Refused          the server answered with a problem
@@ -34,7 +34,7 @@ class Misused(ClientError):
 
 class NumberDiffers(ClientError):
     def __init__(self) -> None:
-        super().__init__("that is not the safety number with them, or not any more; nothing was agreed to")
+        super().__init__("the safety number is another one by now; nothing was accepted")
 
 
 class TooLarge(ClientError):

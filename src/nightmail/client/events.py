@@ -14,36 +14,36 @@ from nightmail.model.words import Lane, Reason
 from .messages import Message, Tick
 
 
-class Told(Struct, frozen=True):
+class ClientEvent(Struct, frozen=True):
     """Something an app may want to know."""
 
 
 # --- the connection ---------------------------------------------------------------------------
 
 
-class Connected(Told, frozen=True):
+class Connected(ClientEvent, frozen=True):
     node: str
     at: int
     """The server's clock."""
 
 
-class Disconnected(Told, frozen=True):
+class Disconnected(ClientEvent, frozen=True):
     why: str
     code: int
 
 
-class Retrying(Told, frozen=True):
+class Retrying(ClientEvent, frozen=True):
     """The next attempt to connect."""
 
     address: str
     in_ms: int
 
 
-class QueueEmpty(Told, frozen=True):
+class QueueEmpty(ClientEvent, frozen=True):
     """Everything that waited has been handed out."""
 
 
-class Ended(Told, frozen=True):
+class Ended(ClientEvent, frozen=True):
     """The server refuses this client for good: another connection replaced it, or it does not speak this version."""
 
     code: int
@@ -57,7 +57,7 @@ class DeviceRemoved(Ended, frozen=True):
 # --- own messages -----------------------------------------------------------------------------
 
 
-class SentAck(Told, frozen=True):
+class SentAck(ClientEvent, frozen=True):
     """✓: durable at the server."""
 
     message_id: str
@@ -65,7 +65,7 @@ class SentAck(Told, frozen=True):
     at: int
 
 
-class DeliveryReceipt(Told, frozen=True):
+class DeliveryReceipt(ClientEvent, frozen=True):
     """✓✓ on one device of the other person; or it failed there (`state` FAILED)."""
 
     message_id: str
@@ -76,7 +76,7 @@ class DeliveryReceipt(Told, frozen=True):
     reason: str = ""
 
 
-class ReadReceipt(Told, frozen=True):
+class ReadReceipt(ClientEvent, frozen=True):
     """Blue ✓✓, for one or more messages at once."""
 
     conversation_id: str
@@ -88,7 +88,7 @@ class ReadReceipt(Told, frozen=True):
     """All that became read by this."""
 
 
-class MessageFailed(Told, frozen=True):
+class MessageFailed(ClientEvent, frozen=True):
     """It will arrive on no device of the other person."""
 
     message_id: str
@@ -97,7 +97,7 @@ class MessageFailed(Told, frozen=True):
     at: int
 
 
-class WaitingForNetwork(Told, frozen=True):
+class WaitingForNetwork(ClientEvent, frozen=True):
     """Still trying; the person may want to know."""
 
     conversation_id: str
@@ -107,7 +107,7 @@ class WaitingForNetwork(Told, frozen=True):
 # --- the mailbox ------------------------------------------------------------------------------
 
 
-class Gap(Told, frozen=True):
+class Gap(ClientEvent, frozen=True):
     """Numbers of this device's mailbox whose entries are gone."""
 
     lane: Lane
@@ -116,7 +116,7 @@ class Gap(Told, frozen=True):
     reason: Reason
 
 
-class Unreadable(Told, frozen=True):
+class Unreadable(ClientEvent, frozen=True):
     """An entry that could not be opened. Its sender is told and will seal it again."""
 
     message_id: str
@@ -127,7 +127,7 @@ class Unreadable(Told, frozen=True):
 # --- keys and devices -------------------------------------------------------------------------
 
 
-class SecurityCodeChanged(Told, frozen=True):
+class SecurityCodeChanged(ClientEvent, frozen=True):
     """An account has another key: its person set up a new device, or somebody intercepts.
 
     If its safety number had been verified, nothing is sealed for it until the person accepts the new key.
@@ -139,7 +139,7 @@ class SecurityCodeChanged(Told, frozen=True):
     """The former key had been verified, so new messages wait for `Client.accept`."""
 
 
-class ListRefused(Told, frozen=True):
+class ListRefused(ClientEvent, frozen=True):
     """The server's device list of an account is not what the account signed. Nothing is sealed by it."""
 
     account: int
@@ -147,7 +147,7 @@ class ListRefused(Told, frozen=True):
     why: str
 
 
-class KeysRefused(Told, frozen=True):
+class KeysRefused(ClientEvent, frozen=True):
     """The server handed out keys of a device that are not that device's; or it refused this device's own keys."""
 
     account: int
@@ -156,43 +156,43 @@ class KeysRefused(Told, frozen=True):
     why: str
 
 
-class DeviceLinked(Told, frozen=True):
+class DeviceLinked(ClientEvent, frozen=True):
     """A new device of this account is on the list and provisioned."""
 
     device: int
 
 
-class DeviceNotLinked(Told, frozen=True):
+class DeviceNotLinked(ClientEvent, frozen=True):
     """A device was not linked. It needs a new code."""
 
     device: int
     why: str
 
 
-class Reachable(Told, frozen=True):
+class Reachable(ClientEvent, frozen=True):
     """This device's keys are published, and its account's signed list names it: others can write to it."""
 
 
-class Moved(Told, frozen=True):
+class Moved(ClientEvent, frozen=True):
     """The account has moved to this device, with its history; the old device revokes itself."""
 
     device: int
 
 
-class ReadElsewhere(Told, frozen=True):
+class ReadElsewhere(ClientEvent, frozen=True):
     """The person has read these on another device of this account."""
 
     messages: tuple[str, ...]
 
 
-class Provisioned(Told, frozen=True):
+class Provisioned(ClientEvent, frozen=True):
     """This device was told its account's key: it can send and open from now on."""
 
 
 # --- the server -------------------------------------------------------------------------------
 
 
-class ServerBehind(Told, frozen=True):
+class ServerBehind(ClientEvent, frozen=True):
     """The server says that it never handed out what is stored here: it may have been restored from a backup."""
 
     lane: Lane | None

@@ -48,7 +48,7 @@ class ClientLimits(Struct, frozen=True):
     and contacts keep the highest that they saw."""
 
     # --- receiving
-    kept_ms: int = 31 * DAY_MS
+    remember_ms: int = 31 * DAY_MS
     """How long to remember a message that has not come, or could not be opened: a day longer than the server keeps
     it."""
     held_entries: int = 512

@@ -15,7 +15,7 @@ from .messages import Message
 E = TypeVar("E")
 
 
-class Listener(AsyncIterator[E], Generic[E]):
+class EventIterator(AsyncIterator[E], Generic[E]):
     """Ends when the client is closed; raises what ended the client otherwise, or Lagging."""
 
     def __init__(self, wants: Callable[[Event], bool], limit: int) -> None:
@@ -42,7 +42,7 @@ class Listener(AsyncIterator[E], Generic[E]):
         if self._waiting and not self._waiting.done():
             self._waiting.set_result(None)
 
-    def __aiter__(self) -> Listener[E]:
+    def __aiter__(self) -> EventIterator[E]:
         return self
 
     async def __anext__(self) -> E:
@@ -67,8 +67,8 @@ class Listeners:
         self._limit = limit
         self._handlers: list[tuple[type[Any], Callable[[Any], Any]]] = []
         # It collects from the start, so that the first call of `messages` misses none.
-        self._first: Listener[Message] | None = Listener(_is_theirs, limit)
-        self._listeners: list[Listener[Any]] = [self._first]
+        self._first: EventIterator[Message] | None = EventIterator(_is_theirs, limit)
+        self._listeners: list[EventIterator[Any]] = [self._first]
         self._tasks: set[asyncio.Task[None]] = set()
         self._error: ClientError | None = None
 
@@ -79,14 +79,14 @@ class Listeners:
 
         return add
 
-    def messages(self) -> Listener[Message]:
+    def messages(self) -> EventIterator[Message]:
         first, self._first = self._first, None
-        return first or self._add(Listener(_is_theirs, self._limit))
+        return first or self._add(EventIterator(_is_theirs, self._limit))
 
-    def events(self) -> Listener[Event]:
-        return self._add(Listener(lambda _: True, self._limit))
+    def events(self) -> EventIterator[Event]:
+        return self._add(EventIterator(lambda _: True, self._limit))
 
-    def _add(self, listener: Listener[E]) -> Listener[E]:
+    def _add(self, listener: EventIterator[E]) -> EventIterator[E]:
         self._listeners.append(listener)
         return listener
 

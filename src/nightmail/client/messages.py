@@ -32,7 +32,7 @@ class Tick(IntEnum):
     FAILED = 4
 
 
-class Place(Struct, frozen=True, array_like=True):
+class DeviceDelivery(Struct, frozen=True, array_like=True):
     """What became of an own message on one device of the other person."""
 
     state: Tick = Tick.SENT
@@ -61,7 +61,7 @@ class Message(Struct, frozen=True, kw_only=True):
     """How far an own message got. Another person's is SENT, and READ after it was marked so here."""
     reason: str = ""
     """Why it failed."""
-    places: dict[int, Place] = {}
+    places: dict[int, DeviceDelivery] = {}
     """Of an own message: device of the other person → what became of it there."""
     handle: str = ""
     """The peer's handle, if this device ever learned it; otherwise the account number in hex."""

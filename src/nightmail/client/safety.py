@@ -1,8 +1,8 @@
-"""Safety numbers: what two people compare, and what each of them then says about the other's key.
+"""Safety numbers: two people compare them, and each of them then accepts or verifies the other's key.
 
 Knows:   which key a number belongs to.
 Touches: what the person said about a key, in a turn of the machine like everything else.
-Never:   accepts another key than the one whose number the person saw.
+Never:   accepts a key other than the one whose number the person saw.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Trust(NamedTuple):
     """When it changed last; 0: never."""
 
 
-class Safety:
+class SafetyNumbers:
     def __init__(self, account: int, store: Store, driver: Driver) -> None:
         self._account, self._store, self._driver = account, store, driver
 

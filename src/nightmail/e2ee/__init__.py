@@ -1,9 +1,10 @@
 """Sealing: what only the two ends of a conversation can read. Client side only; no server-side room imports this.
 
 Knows:   published protocols over mainstream primitives, each part in the file that names it.
-Never:   reads a clock, draws by itself, or touches a disk: `now` and `chance` are arguments, states are values.
+Never:   reads a clock, draws random bytes by itself, or touches a disk: `now` and `chance` are arguments, states are
+         values.
 
-    labels.py        every label                    keys.py       a device's own keys, renewed and let go
+    labels.py        every label                    keys.py       a device's own keys, renewed and deleted
     chance.py        where randomness enters        bundles.py    what it publishes
     curves.py        X25519, Ed25519                pqxdh.py      a secret with a device that sleeps
     kem.py           ML-KEM-1024                    ratchet.py    a new key for every message
@@ -12,6 +13,6 @@ Never:   reads a clock, draws by itself, or touches a disk: `now` and `chance` a
     identity.py      who a device is                peers.py      all sessions with a device
     lists.py         which devices an account has   content.py    what a message says
     safety.py        the number people compare      note.py       what is sealed, and its tag
-    padding.py, compression.py                      sealing.py    the front desk
-    state.py         states as bytes, and forms     errors.py     what can go wrong
+    padding.py, compression.py                      sealing.py    what the client calls
+    state.py         stored states, and their forms errors.py     what can go wrong
 """

@@ -1,4 +1,4 @@
-"""What a device publishes so that others can write to it first.
+"""What a device publishes so that others can begin a session with it.
 
 Spec:    PQXDH §3.2 (publishing keys) and §3.3 (the prekey bundle, and checking its signatures).
 Knows:   the public parts, each as bytes of fixed form: the server keeps and hands them out without reading them.
@@ -10,8 +10,8 @@ import struct
 from typing import NamedTuple
 
 from .curves import KEY_BYTES, SIGNATURE_BYTES, sign, verify
-from .errors import Malformed, UnknownVersion
-from .identity import ADDRESS, VOUCHED_BYTES, Address, Identity, check_vouched
+from .errors import BadEncoding, UnknownVersion
+from .identity import ADDRESS, VOUCHED_BYTES, Address, PublicIdentity, check_vouched
 from .kem import PUBLIC_BYTES
 from .labels import Label
 
@@ -34,7 +34,7 @@ class SignedPrekey(NamedTuple):
     @classmethod
     def decode(cls, data: bytes) -> SignedPrekey:
         if len(data) != SIGNED_BYTES:
-            raise Malformed("signed prekey", f"{len(data)} bytes")
+            raise BadEncoding("signed prekey", f"{len(data)} bytes")
         return cls(_ID.unpack_from(data)[0], data[4:36], data[36:])
 
 
@@ -50,9 +50,9 @@ class KemPrekey(NamedTuple):
     @classmethod
     def decode(cls, data: bytes) -> KemPrekey:
         if len(data) != KEM_BYTES:
-            raise Malformed("KEM prekey", f"{len(data)} bytes")
+            raise BadEncoding("KEM prekey", f"{len(data)} bytes")
         if data[0] > LAST_RESORT:
-            raise Malformed("KEM prekey", f"flags {data[0]}")
+            raise BadEncoding("KEM prekey", f"flags {data[0]}")
         key_end = 5 + PUBLIC_BYTES
         return cls(_ID.unpack_from(data, 1)[0], data[5:key_end], data[key_end:], bool(data[0]))
 
@@ -62,7 +62,7 @@ class KemPrekey(NamedTuple):
 
 
 class OneTimePrekey(NamedTuple):
-    """Not signed: a false one gains nothing, because the signed prekey is agreed with as well."""
+    """Not signed: a false one gains nothing, because the signed prekey goes into the secret as well."""
 
     id: int
     key: bytes
@@ -73,15 +73,15 @@ class OneTimePrekey(NamedTuple):
     @classmethod
     def decode(cls, data: bytes) -> OneTimePrekey:
         if len(data) != ONE_TIME_BYTES:
-            raise Malformed("one-time prekey", f"{len(data)} bytes")
+            raise BadEncoding("one-time prekey", f"{len(data)} bytes")
         return cls(_ID.unpack_from(data)[0], data[4:])
 
 
-class Bundle(NamedTuple):
-    """One of each. Only `check_bundle` and `decode_bundle` make one that may be believed."""
+class PrekeyBundle(NamedTuple):
+    """One prekey of each kind. Only `check_bundle` and `decode_bundle` make one that may be believed."""
 
     address: Address
-    identity: Identity
+    identity: PublicIdentity
     signed: SignedPrekey
     kem: KemPrekey
     one_time: OneTimePrekey | None
@@ -93,7 +93,7 @@ class Bundle(NamedTuple):
 
 
 def signing_bytes(address: Address, key_id: int, key: bytes) -> bytes:
-    """What a prekey's signature covers: also whose it is and which, so that none stands in for another."""
+    """What a prekey's signature covers: also its owner and its id, so that no prekey can replace another."""
     return _ID.pack(key_id) + address.encode() + key
 
 
@@ -103,7 +103,7 @@ def sign_prekey(signing: bytes, label: Label, address: Address, key_id: int, key
 
 def check_bundle(
     address: Address, identity: bytes, signed: bytes, kem: bytes, one_time: bytes | None
-) -> Bundle:  # fmt: skip
+) -> PrekeyBundle:  # fmt: skip
     """A bundle from the parts as the server hands them out; raises unless every signature verifies."""
     who = check_vouched(identity)
     prekey, kem_prekey = SignedPrekey.decode(signed), KemPrekey.decode(kem)
@@ -111,23 +111,23 @@ def check_bundle(
     verify(who.signing, Label.SIGNED_PREKEY, body, prekey.signature)
     body = signing_bytes(address, kem_prekey.id, kem_prekey.key)
     verify(who.signing, kem_prekey.label, body, kem_prekey.signature)
-    return Bundle(address, who, prekey, kem_prekey, None if one_time is None else OneTimePrekey.decode(one_time))
+    return PrekeyBundle(address, who, prekey, kem_prekey, None if one_time is None else OneTimePrekey.decode(one_time))
 
 
 def encode_bundle(address: Address, identity: bytes, signed: bytes, kem: bytes, one_time: bytes | None) -> bytes:
     return bytes((BUNDLE_VERSION,)) + address.encode() + identity + signed + kem + (one_time or b"")
 
 
-def decode_bundle(data: bytes) -> Bundle:
-    """The same in one piece: version ‖ address ‖ identity ‖ signed ‖ kem [‖ one-time]. Verified, or it raises."""
+def decode_bundle(data: bytes) -> PrekeyBundle:
+    """A bundle in one piece: version ‖ address ‖ identity ‖ signed ‖ kem [‖ one-time]. Verified, or it raises."""
     if data[:1] != bytes((BUNDLE_VERSION,)):
-        raise UnknownVersion("bundle", data[0]) if data else Malformed("bundle", "it is empty")
+        raise UnknownVersion("bundle", data[0]) if data else BadEncoding("bundle", "it is empty")
     identity = 1 + ADDRESS.size
     signed = identity + VOUCHED_BYTES
     kem = signed + SIGNED_BYTES
     one_time = kem + KEM_BYTES
     if len(data) not in (one_time, one_time + ONE_TIME_BYTES):
-        raise Malformed("bundle", f"{len(data)} bytes")
+        raise BadEncoding("bundle", f"{len(data)} bytes")
     return check_bundle(
         Address(*ADDRESS.unpack_from(data, 1)),
         data[identity:signed],

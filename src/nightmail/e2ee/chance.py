@@ -18,12 +18,12 @@ class Chance(Protocol):
         ...
 
     def encapsulate(self, public: bytes) -> kem.Encapsulated:
-        """A secret for the holder of an ML-KEM key. Here, because the library draws for itself."""
+        """A secret for the holder of an ML-KEM key. It is here because the library draws its random bytes itself."""
         ...
 
 
 class SystemChance:
-    """The operating system's. The only one for use."""
+    """The operating system's generator. The only one outside of tests."""
 
     def draw(self, count: int) -> bytes:
         return os.urandom(count)

@@ -2,7 +2,7 @@
 
 Spec:    Double Ratchet §8.2, ENCRYPT: encrypt-then-MAC with keys derived from the message key. The MAC is not
          truncated, so a ciphertext commits to its key: nobody can make one that opens to two texts.
-Never:   decrypts before the MAC has verified; so padding cannot be asked about.
+Never:   decrypts before the MAC has verified, so there is no padding oracle.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def decrypt(key: bytes, label: bytes, ciphertext: bytes, associated: bytes) -> b
 def cbc_encrypt(key: bytes, iv: bytes, plaintext: bytes) -> bytes:
     fill = BLOCK_BYTES - len(plaintext) % BLOCK_BYTES
     encryptor = Cipher(AES256(key), CBC(iv)).encryptor()
-    # CBC over whole blocks leaves nothing for finalize() to say.
+    # CBC over whole blocks leaves nothing for finalize() to return.
     return encryptor.update(plaintext + bytes((fill,)) * fill)
 
 

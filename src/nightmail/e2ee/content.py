@@ -1,4 +1,4 @@
-"""What a message says, in a form that every version can at least skip through.
+"""The content of a message, in a form whose unknown fields every version can skip.
 
 Spec:    our own, byte by byte in docs/e2ee.md.
 
@@ -15,12 +15,12 @@ from typing import NamedTuple
 from nightmail.model.ids import MESSAGE_ID, MESSAGE_ID_CHARS
 from nightmail.model.words import Kind
 
-from .errors import Malformed, UnknownVersion
+from .errors import BadEncoding, UnknownVersion
 
 VERSION = 1
 CONTENT_BYTES_MAX = 64 * 1024
 CRITICAL = 128
-"""A reader that does not know a field below this passes over it; from here on it must not guess, and refuses."""
+"""A reader skips an unknown field with a number below this, and refuses the content for one from here on."""
 _FIELD = struct.Struct(">BI")
 _CONTROL = struct.Struct(">H")
 
@@ -55,7 +55,7 @@ def encode_content(content: Content) -> bytes:
 
 def decode_content(data: bytes) -> Content:
     if len(data) < 2:
-        raise Malformed("content", f"{len(data)} bytes")
+        raise BadEncoding("content", f"{len(data)} bytes")
     if data[0] != VERSION:
         raise UnknownVersion("content", data[0])
     try:
@@ -70,8 +70,8 @@ def decode_content(data: bytes) -> Content:
             None if control is None else _CONTROL.unpack(control)[0],
         )
     except (ValueError, struct.error):
-        # What exactly, is the person's: not for a log.
-        raise Malformed("content", "a field is not of its form") from None
+        # Without details: they are private, and errors may be logged.
+        raise BadEncoding("content", "a field is malformed") from None
 
 
 def _fields(data: bytes) -> dict[int, bytes]:
@@ -81,9 +81,9 @@ def _fields(data: bytes) -> dict[int, bytes]:
         number, length = _FIELD.unpack_from(data, at)
         at += _FIELD.size
         if number <= last or at + length > len(data):
-            raise Malformed("content", "its fields are out of order or cut off")
+            raise BadEncoding("content", "its fields are out of order or cut off")
         if number >= CRITICAL:
-            raise Malformed("content", f"field {number} must be understood, and is not")
+            raise BadEncoding("content", f"field {number} is critical, and not known here")
         fields[number] = data[at : at + length]
         at, last = at + length, number
     return fields

@@ -10,7 +10,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-from .errors import BadSignature, Malformed, WeakKey
+from .errors import BadEncoding, BadSignature, WeakKey
 from .labels import Label
 
 KEY_BYTES = 32
@@ -18,14 +18,14 @@ SIGNATURE_BYTES = 64
 
 
 def agree(private: bytes, public: bytes) -> bytes:
-    """The secret that only the two holders know. A key of low order would make it known to all: refused."""
+    """The secret that only the two holders know. Refuses a key of low order, which would make the secret public."""
     if len(public) != KEY_BYTES:
-        raise Malformed("X25519 key", f"{len(public)} bytes")
+        raise BadEncoding("X25519 key", f"{len(public)} bytes")
     try:
         # The library itself refuses an all-zero result, as RFC 7748 §6.1 allows.
         return X25519PrivateKey.from_private_bytes(private).exchange(X25519PublicKey.from_public_bytes(public))
     except ValueError:
-        # Nothing of the library's message is passed on: it was made while secrets were at hand.
+        # The library's text is not passed on: it could hold something secret.
         raise WeakKey from None
 
 

@@ -1,20 +1,20 @@
 """What can go wrong. Verification raises; nothing here answers with a bool.
 
     SealingError
-    ├── Unavailable               this machine lacks a primitive
-    ├── Refused                   what a peer or the server handed us is not to be believed
-    │   ├── Malformed             bytes of no known form
+    ├── PrimitiveMissing          this machine lacks a primitive
+    ├── Rejected                  what a peer or the server handed us is not to be believed
+    │   ├── BadEncoding           bytes of no known form
     │   │   └── UnknownVersion    perhaps from a newer program
     │   ├── BadSignature
     │   ├── WeakKey               a key agreement without a secret in it
-    │   ├── IdentityChanged       not the key we know: the security code has changed
+    │   ├── IdentityChanged       not the key that is known: the security code has changed
     │   ├── WrongDevice           keys of one device, offered as those of another
     │   ├── NotListed             a device that its account's list does not name
     │   ├── ListRolledBack, ListForked, AccountKeyChanged
-    │   └── Unreadable            this device cannot open it: to be acknowledged as such, and asked for again
+    │   └── CannotOpen            this device cannot open it: acknowledged as unreadable, so that it is sealed again
     │       ├── NoSession
-    │       ├── PrekeyGone        sealed to a key that was used up or let go
-    │       ├── KeySpent          opened before, or let go
+    │       ├── PrekeyGone        sealed to a key that was used up or deleted
+    │       ├── KeySpent          opened before, or its key was deleted
     │       ├── TooFarAhead
     │       ├── Undecipherable    no key fits: forged, damaged, or a state that was lost
     │       └── NotAsAnnounced    what was sealed is not what the server says it is (tag, id, kind)
@@ -22,7 +22,7 @@
         ├── StateTooNew
         └── StateDamaged
 
-Never:   a key, a plaintext or a part of one in a message. What a person may see: ids, counts, purposes.
+Never:   puts a key, a plaintext or a part of one into a text. Ids, counts and purposes may be shown.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SealingError(Exception):
     """The root of this room's errors."""
 
 
-class Unavailable(SealingError):
+class PrimitiveMissing(SealingError):
     """A primitive that everything rests on is missing."""
 
     def __init__(self, what: str) -> None:
@@ -40,103 +40,103 @@ class Unavailable(SealingError):
         super().__init__(f"{what} is not available: install cryptography 48 or newer from its wheels")
 
 
-class Refused(SealingError):
+class Rejected(SealingError):
     """Somebody else's mistake, or attack. Nothing was changed."""
 
 
-class Malformed(Refused):
+class BadEncoding(Rejected):
     def __init__(self, what: str, why: str) -> None:
         self.what, self.why = what, why
         super().__init__(f"not a {what}: {why}")
 
 
-class UnknownVersion(Malformed):
+class UnknownVersion(BadEncoding):
     def __init__(self, what: str, version: int) -> None:
         self.version = version
         super().__init__(what, f"version {version} is not known here")
 
 
-class BadSignature(Refused):
+class BadSignature(Rejected):
     def __init__(self, purpose: str) -> None:
         self.purpose = purpose
         super().__init__(f"the signature of a {purpose} does not verify")
 
 
-class WeakKey(Refused):
+class WeakKey(Rejected):
     def __init__(self) -> None:
-        super().__init__("a key agreement came to nothing: the other key is of low order")
+        super().__init__("the key agreement gave no secret: the other key is of low order")
 
 
-class IdentityChanged(Refused):
+class IdentityChanged(Rejected):
     def __init__(self, device: int) -> None:
         self.device = device
-        super().__init__(f"device {device:x} shows another identity key than the one known")
+        super().__init__(f"device {device:x} shows an identity key other than the known one")
 
 
-class WrongDevice(Refused):
+class WrongDevice(Rejected):
     def __init__(self, wanted: int, got: int) -> None:
         self.wanted, self.got = wanted, got
         super().__init__(f"keys of device {got:x} were offered for device {wanted:x}")
 
 
-class NotListed(Refused):
+class NotListed(Rejected):
     def __init__(self, device: int, version: int) -> None:
         self.device, self.version = device, version
         super().__init__(f"device {device:x} is not on version {version} of its account's list")
 
 
-class ListRolledBack(Refused):
+class ListRolledBack(Rejected):
     def __init__(self, account: int, known: int, got: int) -> None:
         self.account, self.known, self.got = account, known, got
         super().__init__(f"device list of {account:x} went back from version {known} to {got}")
 
 
-class ListForked(Refused):
+class ListForked(Rejected):
     def __init__(self, account: int, version: int) -> None:
         self.account, self.version = account, version
         super().__init__(f"device list of {account:x} has two contents for version {version}")
 
 
-class AccountKeyChanged(Refused):
+class AccountKeyChanged(Rejected):
     def __init__(self, account: int) -> None:
         self.account = account
-        super().__init__(f"the account key of {account:x} is another than the one known: the security code has changed")
+        super().__init__(f"the account key of {account:x} is not the known one: the security code has changed")
 
 
-class Unreadable(Refused):
+class CannotOpen(Rejected):
     """This device cannot open it. No state was changed by trying."""
 
 
-class NoSession(Unreadable):
+class NoSession(CannotOpen):
     def __init__(self, device: int) -> None:
         self.device = device
         super().__init__(f"there is no session with device {device:x}")
 
 
-class PrekeyGone(Unreadable):
+class PrekeyGone(CannotOpen):
     def __init__(self, purpose: str, key_id: int) -> None:
         self.purpose, self.key_id = purpose, key_id
-        super().__init__(f"{purpose} {key_id} is not held any more, or never was")
+        super().__init__(f"{purpose} {key_id} was deleted, or never existed")
 
 
-class KeySpent(Unreadable):
+class KeySpent(CannotOpen):
     def __init__(self, number: int) -> None:
         self.number = number
-        super().__init__(f"the key of message {number} in its chain was used before, or has been let go")
+        super().__init__(f"the key of message {number} in its chain was used before, or was deleted")
 
 
-class TooFarAhead(Unreadable):
+class TooFarAhead(CannotOpen):
     def __init__(self, skipped: int, limit: int) -> None:
         self.skipped, self.limit = skipped, limit
         super().__init__(f"a message skips {skipped} others: limit {limit}")
 
 
-class Undecipherable(Unreadable):
+class Undecipherable(CannotOpen):
     def __init__(self) -> None:
         super().__init__("no key fits this message")
 
 
-class NotAsAnnounced(Unreadable):
+class NotAsAnnounced(CannotOpen):
     def __init__(self, what: str) -> None:
         self.what = what
         super().__init__(f"the sealed {what} is not the one that was announced")

@@ -1,4 +1,4 @@
-"""What stands before a ciphertext: where in the ratchet it belongs and, at first, how the session began.
+"""What precedes a ciphertext: its place in the ratchet and, until the session is answered, how the session began.
 
 Spec:    Double Ratchet §3.3 (HEADER: the ratchet key, PN and N); PQXDH §3.3 (the initial message).
 
@@ -12,8 +12,8 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from .errors import Malformed, UnknownVersion
-from .identity import IDENTITY_BYTES, Identity
+from .errors import BadEncoding, UnknownVersion
+from .identity import IDENTITY_BYTES, PublicIdentity
 from .kem import CIPHERTEXT_BYTES
 
 VERSION = 1
@@ -27,7 +27,8 @@ HEADER_BYTES = _HEADER.size
 BLOCK_BYTES = _BLOCK.size
 CIPHERTEXT_BYTES_MIN = 16 + 32
 MADE_MAX = (1 << 53) - 1
-"""What every language can count to. A liar at the end of time shares its last moment with whoever begins next."""
+"""The largest integer that every language represents exactly. A session with this time can only be matched, not
+exceeded, by the next one; the ids then decide."""
 
 
 class Header(NamedTuple):
@@ -36,15 +37,15 @@ class Header(NamedTuple):
     number: int
 
 
-class Block(NamedTuple):
-    """How a session began: all that the other side lacks to derive its secret."""
+class InitialBlock(NamedTuple):
+    """How a session began: what the other side needs to derive its secret."""
 
     signed_id: int
     one_time_id: int
     kem_id: int
     made: int
-    """When the session was begun, in milliseconds, and later than all that its initiator knew: the latest is used."""
-    identity: Identity
+    """When the session was begun, in milliseconds; later than every session that its initiator knew."""
+    identity: PublicIdentity
     ephemeral: bytes
     kem_ciphertext: bytes
 
@@ -55,11 +56,11 @@ class Block(NamedTuple):
         )  # fmt: skip
 
 
-class Message(NamedTuple):
+class SealedMessage(NamedTuple):
     """A sealed message, taken apart. Nothing in it is believed yet."""
 
     header: Header
-    block: Block | None
+    block: InitialBlock | None
     raw_header: bytes
     """As it came: this is what the MAC covers."""
     ciphertext: bytes
@@ -71,24 +72,24 @@ def encode_header(key: bytes, previous: int, number: int, block: bytes) -> bytes
     return _HEADER.pack(VERSION, FIRST, key, previous, number) + _LENGTH.pack(len(block)) + block
 
 
-def decode_message(data: bytes) -> Message:
+def decode_message(data: bytes) -> SealedMessage:
     if len(data) < HEADER_BYTES + CIPHERTEXT_BYTES_MIN:
-        raise Malformed("sealed message", f"{len(data)} bytes")
+        raise BadEncoding("sealed message", f"{len(data)} bytes")
     version, kind, key, previous, number = _HEADER.unpack_from(data)
     if version != VERSION:
         raise UnknownVersion("sealed message", version)
     header = Header(key, previous, number)
     if kind == PLAIN:
-        return Message(header, None, data[:HEADER_BYTES], data[HEADER_BYTES:])
+        return SealedMessage(header, None, data[:HEADER_BYTES], data[HEADER_BYTES:])
     if kind != FIRST:
-        raise Malformed("sealed message", f"type {kind}")
+        raise BadEncoding("sealed message", f"type {kind}")
     end = HEADER_BYTES + _LENGTH.size + BLOCK_BYTES
     if _LENGTH.unpack_from(data, HEADER_BYTES) != (BLOCK_BYTES,) or len(data) < end + CIPHERTEXT_BYTES_MIN:
-        raise Malformed("sealed message", "its first part has another length")
+        raise BadEncoding("sealed message", "its first part has another length")
     signed_id, one_time_id, kem_id, made, identity, ephemeral, ciphertext = _BLOCK.unpack_from(
         data, HEADER_BYTES + _LENGTH.size
     )
     if made > MADE_MAX:
-        raise Malformed("sealed message", "its session was begun after the end of time")
-    block = Block(signed_id, one_time_id, kem_id, made, Identity.decode(identity), ephemeral, ciphertext)
-    return Message(header, block, data[:end], data[end:])
+        raise BadEncoding("sealed message", "its session was begun after the end of time")
+    block = InitialBlock(signed_id, one_time_id, kem_id, made, PublicIdentity.decode(identity), ephemeral, ciphertext)
+    return SealedMessage(header, block, data[:end], data[end:])

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from .chance import Chance
 from .curves import KEY_BYTES, SIGNATURE_BYTES, agreement_public, sign, signing_public, verify
-from .errors import Malformed
+from .errors import BadEncoding
 from .labels import Label
 from .quiet import Quiet
 
@@ -23,7 +23,7 @@ VOUCHED_BYTES = IDENTITY_BYTES + SIGNATURE_BYTES
 
 
 class Address(NamedTuple):
-    """A device, and which of its lives: a reset device keeps nothing but its number."""
+    """A device and its registration: a device that is reset keeps its number, and registers again."""
 
     device: int
     registration: int
@@ -32,8 +32,8 @@ class Address(NamedTuple):
         return ADDRESS.pack(self.device, self.registration)
 
 
-class Identity(NamedTuple):
-    """The public halves."""
+class PublicIdentity(NamedTuple):
+    """The public halves of a device's two keys."""
 
     signing: bytes
     agreement: bytes
@@ -42,17 +42,17 @@ class Identity(NamedTuple):
         return self.signing + self.agreement
 
     @classmethod
-    def decode(cls, data: bytes) -> Identity:
+    def decode(cls, data: bytes) -> PublicIdentity:
         if len(data) != IDENTITY_BYTES:
-            raise Malformed("identity", f"{len(data)} bytes")
+            raise BadEncoding("identity", f"{len(data)} bytes")
         return cls(data[:KEY_BYTES], data[KEY_BYTES:])
 
-    def is_same(self, other: Identity) -> bool:
+    def is_same(self, other: PublicIdentity) -> bool:
         return hmac.compare_digest(self.encode(), other.encode())
 
 
 class IdentityKeys(Quiet, frozen=True):
-    """The private halves, and the public ones beside them: deriving those costs a multiplication each."""
+    """The private halves, and the public ones, which would cost a multiplication each to derive."""
 
     signing: bytes
     agreement: bytes
@@ -65,18 +65,18 @@ class IdentityKeys(Quiet, frozen=True):
         return cls(signing, agreement, signing_public(signing), agreement_public(agreement))
 
     @property
-    def public(self) -> Identity:
-        return Identity(self.signing_public, self.agreement_public)
+    def public(self) -> PublicIdentity:
+        return PublicIdentity(self.signing_public, self.agreement_public)
 
     def vouched(self) -> bytes:
         """The public identity with the signature that ties its keys together: what is published."""
         return self.public.encode() + sign(self.signing, Label.IDENTITY, self.agreement_public)
 
 
-def check_vouched(data: bytes) -> Identity:
+def check_vouched(data: bytes) -> PublicIdentity:
     """The identity in published bytes; raises unless its keys belong together."""
     if len(data) != VOUCHED_BYTES:
-        raise Malformed("published identity", f"{len(data)} bytes")
-    identity = Identity.decode(data[:IDENTITY_BYTES])
+        raise BadEncoding("published identity", f"{len(data)} bytes")
+    identity = PublicIdentity.decode(data[:IDENTITY_BYTES])
     verify(identity.signing, Label.IDENTITY, identity.agreement, data[IDENTITY_BYTES:])
     return identity

@@ -1,7 +1,7 @@
 """From one secret to the next.
 
 Spec:    RFC 5869 (HKDF-SHA256); Double Ratchet §5.2, §8.2 (KDF_RK, KDF_CK, and the 80 bytes of a message key).
-Knows:   the recommended functions, with the label as an argument: so other labels can be held against other
+Knows:   the recommended functions, with the label as an argument, so that tests can use the labels of other
          implementations.
 """
 
@@ -33,8 +33,9 @@ def root_step(root: bytes, agreed: bytes, label: bytes) -> tuple[bytes, bytes]:
 def chain_step(chain: bytes) -> tuple[bytes, bytes]:
     """KDF_CK: (next chain key, one message's key), which are HMAC-SHA256(chain, 02) and HMAC-SHA256(chain, 01).
 
-    Both have one key, so it is spread over the two pads (RFC 2104) once: that halves the price of a step, and of what
-    a forged header can make us skip. As integers, because a lookup by secret bytes could be seen in the cache.
+    Both HMACs have the same key, so it is combined with the two pads (RFC 2104) once. That halves the cost of a step,
+    and of the steps that a forged header can cause. XOR of integers, because a table lookup by secret bytes would leave
+    traces in the cache.
     """
     key = int.from_bytes(chain, "big") << 256
     inner, outer = (key ^ _INNER_PAD).to_bytes(64, "big"), (key ^ _OUTER_PAD).to_bytes(64, "big")

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from cryptography.exceptions import UnsupportedAlgorithm
 
-from .errors import Malformed, Unavailable
+from .errors import BadEncoding, PrimitiveMissing
 
 try:
     from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM1024PrivateKey, MLKEM1024PublicKey
 except ImportError as missing:
-    raise Unavailable("ML-KEM-1024") from missing
+    raise PrimitiveMissing("ML-KEM-1024") from missing
 
 SEED_BYTES = 64
 PUBLIC_BYTES = 1568
@@ -39,14 +39,14 @@ def encapsulate(public: bytes) -> Encapsulated:
     try:
         key = MLKEM1024PublicKey.from_public_bytes(public)
     except ValueError as error:
-        raise Malformed("KEM key", "it fails the check of FIPS 203") from error
+        raise BadEncoding("KEM key", "it fails the check of FIPS 203") from error
     return Encapsulated(*key.encapsulate())
 
 
 def decapsulate(seed: bytes, ciphertext: bytes) -> tuple[bytes, bytes]:
     """(secret, public key): expanding a seed is most of the work, and gives both."""
     if len(ciphertext) != CIPHERTEXT_BYTES:
-        raise Malformed("KEM ciphertext", f"{len(ciphertext)} bytes")
+        raise BadEncoding("KEM ciphertext", f"{len(ciphertext)} bytes")
     key = _private(seed)
     return key.decapsulate(ciphertext), key.public_key().public_bytes_raw()
 
@@ -61,7 +61,7 @@ def _require() -> None:
     try:
         _private(bytes(SEED_BYTES))
     except UnsupportedAlgorithm as error:
-        raise Unavailable("ML-KEM-1024") from error
+        raise PrimitiveMissing("ML-KEM-1024") from error
 
 
 _require()

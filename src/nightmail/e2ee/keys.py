@@ -1,8 +1,8 @@
 """A device's own keys: identity, prekeys, and what was used up. A value; its owner stores it.
 
 Spec:    PQXDH §3.2 (signed, one-time and last-resort prekeys), §4.2 (replay), §4.10 (deleting keys).
-Knows:   when to renew and when to let go. Ids only grow and are never used again.
-Never:   reads a clock or draws by itself: `now` (milliseconds) and `chance` are arguments.
+Knows:   when to renew keys and when to delete them. Ids only grow and are never used again.
+Never:   reads a clock or draws random bytes by itself: `now` (milliseconds) and `chance` are arguments.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from .quiet import Quiet
 DAY_MS = 86_400_000
 ROTATE_MS = 7 * DAY_MS
 KEPT_MS = 62 * DAY_MS
-"""A sender may hold a sealed message back for 29 days and the server for another 30: then a margin."""
+"""A sender may hold a sealed message for 29 days and the server for another 30; the rest is a margin."""
 STOCK = 100
 STOCK_MAX = 200
-"""What a server holds at most. It hands out the oldest first, so whatever is older than this was handed out."""
+"""The most that a server holds. It hands out the oldest first, so all keys older than this many were handed out."""
 KEM_STOCK = 20
 KEM_STOCK_MAX = 40
 HELD_MAX = 2_000
 KEM_HELD_MAX = 400
-"""Private one-time keys that are held at most. Somebody may claim them all day long, and each must be kept for as long
-as a first message may be under way: without a bound, a million of them. Beyond it the oldest are let go: they have
-been handed out long since, and what was sealed for one of them comes again, sealed anew."""
+"""The most private one-time keys that are held. Somebody may claim keys all day, and each must be held for as long as a
+first message may be under way: without a bound, a million of them. Beyond it the oldest are deleted: they were handed
+out long ago, and a message that was sealed for one of them is sealed again."""
 SPENT_MAX = 10_000
-"""First messages without a one-time key that are remembered per last-resort key. The oldest are let go."""
+"""First messages without a one-time key that are remembered per last-resort key. Beyond it the oldest are forgotten."""
 
 
 class Renewed(Quiet, frozen=True):
@@ -106,9 +106,9 @@ def make_keys(
 
 
 def rotate(keys: DeviceKeys, chance: Chance, now: int) -> DeviceKeys:
-    """Renew what is a week old, and let go of what nobody can have used any more. Call it daily."""
+    """Renew keys that are a week old, and delete those that no message under way can need. Call it daily."""
     current = keys.signed[0] if keys.signed else None
-    # A clock that was set back must not keep a key for ever.
+    # A clock that was set back must not keep a key forever.
     if current is None or not 0 <= now - current.made < ROTATE_MS:
         signed = Renewed(keys.next_id, chance.draw(KEY_BYTES), now)
         last = Renewed(keys.next_kem_id, chance.draw(kem.SEED_BYTES), now)
@@ -132,7 +132,7 @@ def rotate(keys: DeviceKeys, chance: Chance, now: int) -> DeviceKeys:
 
 
 def stock(keys: DeviceKeys, chance: Chance, now: int, count: int = STOCK, kem_count: int = KEM_STOCK) -> DeviceKeys:
-    """Further one-time keys."""
+    """Add one-time keys."""
     fresh = {keys.next_id + i: OneTime(chance.draw(KEY_BYTES)) for i in range(count)}
     fresh_kem = {keys.next_kem_id + i: OneTime(chance.draw(kem.SEED_BYTES)) for i in range(kem_count)}
     return replace(

@@ -2,7 +2,7 @@
 
 Spec:    RFC 5869 §3.2 (info binds a key to its use); Double Ratchet §8.2 (application-specific byte sequences).
 Knows:   the names. `vectors/labels.json` hands the same list to other implementations.
-Never:   changes or reuses a label: what was sealed or signed under it is out there.
+Never:   changes or reuses a label: data that was sealed or signed under it exists.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class Label(bytes, Enum):
     SIGNED_PREKEY = b"nightmail/v1/signed-prekey"
     KEM_PREKEY = b"nightmail/v1/kem-prekey"
     KEM_LAST_RESORT = b"nightmail/v1/kem-last-resort"
-    """Apart from a one-time key: else the server could pass one off as the other."""
+    """Differs from that of a one-time key: otherwise the server could hand out one as the other."""
     DEVICE_LIST = b"nightmail/v1/device-list"
 
     # --- hashes ---
     TRANSCRIPT = b"nightmail/v1/transcript"
     SAFETY_NUMBER = b"nightmail/v1/safety-number"
     PIN = b"nightmail/v1/pin"
-    """The salt of a registration lock's PIN, of each account another one."""
+    """The salt of a registration lock's PIN; it differs from account to account."""
 
     # --- MACs ---
     PROVISION = b"nightmail/v1/provision"

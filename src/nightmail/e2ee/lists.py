@@ -1,7 +1,7 @@
-"""Which devices an account has, in the account's own words. The server can hand out a list, but not write one.
+"""Which devices an account has, signed by the account. The server can hand out a list, but not write one.
 
 Spec:    Sesame §3.1 leaves device lists to the server; here the account key signs them, with a version that only
-         grows (F4 of the requirements).
+         grows.
 
     version u8 ‖ account u64 ‖ list version u64 ‖ account key 32 ‖ count u16 ‖ departed u16
     ‖ count × (device u64 ‖ registration u64 ‖ identity 64)                      devices ascending
@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from nightmail.model.ids import account_of
 
 from .curves import SIGNATURE_BYTES, sign, signing_public, verify
-from .errors import AccountKeyChanged, ListForked, ListRolledBack, Malformed, NotListed, UnknownVersion
-from .identity import IDENTITY_BYTES, Address, Identity
+from .errors import AccountKeyChanged, BadEncoding, ListForked, ListRolledBack, NotListed, UnknownVersion
+from .identity import IDENTITY_BYTES, Address, PublicIdentity
 from .labels import Label
 from .peers import Peer
 
@@ -34,25 +34,25 @@ _DEPARTED = struct.Struct(f">QQ{IDENTITY_BYTES}sQ")
 
 
 class Departed(NamedTuple):
-    """A device that was listed not long ago: what it sent before it left may still be on its way."""
+    """A device that left the list recently: messages that it sent before may still be under way."""
 
-    identity: Identity
+    identity: PublicIdentity
     at: int
     """When it left, in milliseconds since 1970."""
 
 
-class DeviceList(NamedTuple):
+class SignedDeviceList(NamedTuple):
     account: int
     version: int
     key: bytes
     """The account's public key: what a safety number shows."""
-    devices: dict[Address, Identity]
+    devices: dict[Address, PublicIdentity]
     signed: bytes
     """All of it, as it was signed: to be stored, and handed on."""
     departed: dict[Address, Departed]
-    """Who left of late. Nothing is ever sealed for them."""
+    """Devices that left recently. Nothing is sealed for them."""
 
-    def find(self, device: int) -> tuple[Address, Identity]:
+    def find(self, device: int) -> tuple[Address, PublicIdentity]:
         for address, identity in self.devices.items():
             if address.device == device:
                 return address, identity
@@ -63,14 +63,14 @@ class DeviceList(NamedTuple):
         return Peer.of(*self.find(device))
 
     def departed_peer(self, device: int) -> Peer:
-        """A device that left of late, without a session yet."""
+        """A device that left recently, without a session yet."""
         for address, departed in self.departed.items():
             if address.device == device:
                 return Peer.of(address, departed.identity)
         raise NotListed(device, self.version)
 
     def check_peer(self, peer: Peer) -> None:
-        """Raises unless the list still names this very device with this very key."""
+        """Raises unless the list still names this device with this key."""
         address, identity = self.find(peer.device)
         if address != peer.address or not identity.is_same(peer.identity):
             raise NotListed(peer.device, self.version)
@@ -80,9 +80,9 @@ def sign_list(
     account_key: bytes,
     account: int,
     version: int,
-    devices: Mapping[Address, Identity],
+    devices: Mapping[Address, PublicIdentity],
     departed: Mapping[Address, Departed] | None = None,
-) -> DeviceList:
+) -> SignedDeviceList:
     public, gone = signing_public(account_key), sorted((departed or {}).items())
     body = _HEAD.pack(FORM, account, version, public, len(devices), len(gone))
     body += b"".join(_ENTRY.pack(*address, identity.encode()) for address, identity in sorted(devices.items()))
@@ -90,14 +90,14 @@ def sign_list(
     return check_list(body + sign(account_key, Label.DEVICE_LIST, body), account)
 
 
-def check_list(signed: bytes, account: int, known: DeviceList | None = None) -> DeviceList:
-    """A list that this account signed and that does not go back behind the one we know; raises otherwise.
+def check_list(signed: bytes, account: int, known: SignedDeviceList | None = None) -> SignedDeviceList:
+    """A list that this account signed and that is not older than the known one; raises otherwise.
 
-    Without a known list the key is taken on trust, once; comparing safety numbers makes good for it.
+    Without a known list the key is trusted on first use; people can compare safety numbers afterwards.
     """
     found = _decode(signed)
     if found.account != account:
-        raise Malformed("device list", "it is another account's")
+        raise BadEncoding("device list", "it belongs to another account")
     if known is not None and not hmac.compare_digest(found.key, known.key):
         raise AccountKeyChanged(account)
     verify(found.key, Label.DEVICE_LIST, signed[:-SIGNATURE_BYTES], signed[-SIGNATURE_BYTES:])
@@ -108,37 +108,38 @@ def check_list(signed: bytes, account: int, known: DeviceList | None = None) -> 
     return found
 
 
-def _is_same(one: DeviceList, other: DeviceList) -> bool:
+def _is_same(one: SignedDeviceList, other: SignedDeviceList) -> bool:
     return one.devices == other.devices and one.departed == other.departed
 
 
-def _decode(signed: bytes) -> DeviceList:
+def _decode(signed: bytes) -> SignedDeviceList:
     if len(signed) < _HEAD.size + SIGNATURE_BYTES:
-        raise Malformed("device list", f"{len(signed)} bytes")
+        raise BadEncoding("device list", f"{len(signed)} bytes")
     form, account, version, key, count, gone = _HEAD.unpack_from(signed)
     if form != FORM:
         raise UnknownVersion("device list", form)
     length = _HEAD.size + count * _ENTRY.size + gone * _DEPARTED.size + SIGNATURE_BYTES
     if count > DEVICES_MAX or gone > DEPARTED_MAX or len(signed) != length:
-        raise Malformed("device list", f"{count} devices and {gone} departed in {len(signed)} bytes")
+        raise BadEncoding("device list", f"{count} devices and {gone} departed in {len(signed)} bytes")
     devices = {
-        address: Identity.decode(identity) for address, identity in _read(signed, _ENTRY, _HEAD.size, count, account)
+        address: PublicIdentity.decode(identity)
+        for address, identity in _read(signed, _ENTRY, _HEAD.size, count, account)
     }
     departed: dict[Address, Departed] = {}
     for address, identity, at in _read(signed, _DEPARTED, _HEAD.size + count * _ENTRY.size, gone, account):
         if at > TIME_MAX:
-            raise Malformed("device list", "a device left at no time that there is")
-        departed[address] = Departed(Identity.decode(identity), at)
-    return DeviceList(account, version, key, devices, signed, departed)
+            raise BadEncoding("device list", "a device left after the end of time")
+        departed[address] = Departed(PublicIdentity.decode(identity), at)
+    return SignedDeviceList(account, version, key, devices, signed, departed)
 
 
 def _read(signed: bytes, form: struct.Struct, start: int, count: int, account: int) -> Iterator[tuple[Any, ...]]:
-    """(address, whatever follows it), for each of the devices that stand there."""
+    """(address, the fields after it), for each device."""
     last = 0
     for at in range(start, start + count * form.size, form.size):
         device, registration, *rest = form.unpack_from(signed, at)
-        # One form for one content; and no account can list, and so impersonate, another's device.
+        # One content has one encoding; and no account can list, and so impersonate, a device of another.
         if device <= last or account_of(device) != account:
-            raise Malformed("device list", "a device is out of order, or another account's")
+            raise BadEncoding("device list", "a device is out of order, or belongs to another account")
         last = device
         yield Address(device, registration), *rest

@@ -6,7 +6,7 @@ Spec:    our own, byte by byte in docs/e2ee.md. The tag is a commitment: SHA-256
     version u8 ‖ flags u8 ‖ nonce 16 ‖ stamp u64 ‖ id length u8 ‖ id ‖ content (as it is, or deflated)
 
 Knows:   nothing of keys. `sealing.py` puts both together.
-Never:   trusts the server's words: id, kind and tag are compared with what was sealed.
+Never:   trusts what the server says: id, kind and tag are compared with what was sealed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from nightmail.model.words import Kind
 
 from .compression import deflate, inflate
 from .content import CONTENT_BYTES_MAX
-from .errors import Malformed, NotAsAnnounced, UnknownVersion
+from .errors import BadEncoding, NotAsAnnounced, UnknownVersion
 from .padding import bucket, pad, unpad
 
 VERSION = 1
 DEFLATED = 1
 NONCE_BYTES = 16
 DEFLATE_BYTES_MIN = 256
-"""Below this a text saves a step or two of padding at most, for a third more of a message's whole cost."""
+"""A shorter text would save a step or two of padding at most, and cost a third more."""
 _HEAD = struct.Struct(">BB16sQB")
 
 
@@ -42,7 +42,7 @@ class Note(NamedTuple):
     content: bytes
     """As `content.py` encodes it."""
     stamp: int = 0
-    """For a re-seal: when the server took the original, so that it stands where it stood."""
+    """For a re-seal: when the server took the original, so that it keeps its place in the conversation."""
 
     def __repr__(self) -> str:
         return f"<Note {self.id}: {len(self.content)} bytes>"
@@ -63,8 +63,8 @@ def pack(note: Note) -> bytes:
     body, flags = note.content, 0
     if body[1] == Kind.TEXT and len(body) >= DEFLATE_BYTES_MIN:
         small = deflate(body)
-        ahead = _HEAD.size + len(ident)
-        if bucket(ahead + len(small)) < bucket(ahead + len(body)):
+        head = _HEAD.size + len(ident)
+        if bucket(head + len(small)) < bucket(head + len(body)):
             body, flags = small, DEFLATED
     return pad(_HEAD.pack(VERSION, flags, note.nonce, note.stamp, len(ident)) + ident + body)
 
@@ -72,21 +72,21 @@ def pack(note: Note) -> bytes:
 def unpack(plaintext: bytes) -> Note:
     data = unpad(plaintext)
     if len(data) < _HEAD.size:
-        raise Malformed("note", f"{len(data)} bytes")
+        raise BadEncoding("note", f"{len(data)} bytes")
     version, flags, nonce, stamp, length = _HEAD.unpack_from(data)
     if version != VERSION:
         raise UnknownVersion("note", version)
     ident, body = data[_HEAD.size : _HEAD.size + length], data[_HEAD.size + length :]
     if flags & ~DEFLATED or len(ident) != length or not ident.isascii():
-        raise Malformed("note", "its head is not of its form")
+        raise BadEncoding("note", "its head is not of its form")
     content = inflate(body, CONTENT_BYTES_MAX) if flags & DEFLATED else body
     if not 2 <= len(content) <= CONTENT_BYTES_MAX:
-        raise Malformed("note", f"{len(content)} bytes of content")
+        raise BadEncoding("note", f"{len(content)} bytes of content")
     return Note(nonce, ident.decode("ascii"), content, stamp)
 
 
 def check(note: Note, entry: Entry, conversation: str) -> None:
-    """Is it what the server says it is? Raises if the tag, the id or the kind is another."""
+    """Raises unless the tag, the id, the kind and the author are those that the server says."""
     if not hmac.compare_digest(tag_of(note.nonce, note.content, conversation), entry.tag):
         raise NotAsAnnounced("content tag")
     if note.id != (entry.of or entry.id):
@@ -96,6 +96,6 @@ def check(note: Note, entry: Entry, conversation: str) -> None:
     try:
         author = MessageId.parse(note.id).device
     except ValueError:
-        raise Malformed("note", "its id is not a message id") from None
+        raise BadEncoding("note", "its id is not a message id") from None
     if account_of(author) != account_of(entry.by):
         raise NotAsAnnounced("author")

@@ -1,13 +1,13 @@
-"""What size a message shows: one of a few, whatever its length.
+"""Padding: the size of a sealed message is one of a few, whatever its length.
 
-Spec:    ISO/IEC 7816-4 padding (80, then zeros), into buckets of at most a quarter's waste from 512 bytes on, after
-         the idea of PADMÉ: sizes keep two significant bits after the leading one.
+Spec:    ISO/IEC 7816-4 padding (80, then zeros), into buckets that waste at most a quarter from 512 bytes on. As in
+         PADMÉ, sizes have two significant bits after the leading one.
 Knows:   that the cipher adds one byte to a full bucket: buckets are whole AES blocks on the wire.
 """
 
 from __future__ import annotations
 
-from .errors import Malformed
+from .errors import BadEncoding
 
 BUCKET_MIN = 128
 STEP_MIN = 64
@@ -27,8 +27,8 @@ def pad(data: bytes) -> bytes:
 
 
 def unpad(padded: bytes) -> bytes:
-    """Only after the MAC has verified: how this fails tells an attacker nothing. Any size is taken; ours may change."""
+    """Call it only after the MAC has verified: then its failure tells an attacker nothing. Any size is accepted."""
     data = padded.rstrip(b"\0")
     if data[-1:] != b"\x80":
-        raise Malformed("padding", "its end is not marked")
+        raise BadEncoding("padding", "its end is not marked")
     return data[:-1]

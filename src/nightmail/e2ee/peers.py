@@ -3,12 +3,12 @@
 Spec:    PQXDH §4.2 (replay), §4.10; the Sesame algorithm §3 (an active session, inactive ones that still open).
          Beyond the spec: which session is active follows from the sessions alone, so both ends choose the same.
 Knows:   which session to seal in: the one begun last; of two begun at the same moment, the one with the smaller id.
-Never:   believes an identity but the one it was made with. That one comes from a verified device list.
+Never:   accepts an identity other than the one it was made with, which comes from a verified device list.
 
-Why this is enough: when a session is begun it gets a time later than that of every session its initiator knows. So one
-that is begun on purpose, to replace what does not work, wins at both ends; and of two that cross, both ends choose the
-same as soon as each has heard the other. What is sealed in either can be opened meanwhile: a session is told in front
-of every message until it was answered. Nothing depends on the order in which messages arrive.
+Why this is enough: a new session gets a time later than that of every session its initiator knows. So a session that
+replaces a broken one wins at both ends; and if two sessions cross, both ends choose the same one as soon as each has
+received a message of the other. Until then both sessions can be opened: the initial block precedes every message until
+the session is answered. Nothing depends on the order in which messages arrive.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from . import ratchet, session
-from .bundles import Bundle
+from .bundles import PrekeyBundle
 from .chance import Chance
-from .errors import IdentityChanged, NoSession, Undecipherable, Unreadable, WeakKey, WrongDevice
-from .header import MADE_MAX, Block, Message, decode_message
-from .identity import Address, Identity
+from .errors import CannotOpen, IdentityChanged, NoSession, Undecipherable, WeakKey, WrongDevice
+from .header import MADE_MAX, InitialBlock, SealedMessage, decode_message
+from .identity import Address, PublicIdentity
 from .keys import DeviceKeys, spend
 from .quiet import Quiet
-from .session import Session
+from .session import RatchetSession
 
 SESSIONS_MAX = 5
 """Per device. Older ones only serve messages that are still under way."""
@@ -33,17 +33,17 @@ RESTART_MS = 3_600_000
 
 
 class Peer(Quiet, frozen=True):
-    """One device of somebody, or another of our own."""
+    """A device of another account, or another device of our own."""
 
     address: Address
-    identity: Identity
-    sessions: tuple[Session, ...] = ()
+    identity: PublicIdentity
+    sessions: tuple[RatchetSession, ...] = ()
     """The one to seal in comes first."""
     begun: int = 0
     """When we last began one, by our own clock."""
 
     @classmethod
-    def of(cls, address: Address, identity: Identity) -> Peer:
+    def of(cls, address: Address, identity: PublicIdentity) -> Peer:
         """Without a session yet. Both values come from a device list that was checked."""
         return cls(address, identity)
 
@@ -64,14 +64,14 @@ class Opened(NamedTuple):
     peer: Peer
     plaintext: bytes
     spent_prekey: bool
-    """A session began, and a one-time key may have been used up: is the stock to be refilled?"""
+    """A session began, and a one-time key may have been used up."""
 
     def __repr__(self) -> str:
         return f"<Opened from {self.peer.device:x}: {len(self.plaintext)} bytes>"
 
 
-def begin(keys: DeviceKeys, peer: Peer, bundle: Bundle, chance: Chance, now: int) -> Peer:
-    """Begin a session, also anew: what went before is only opened from then on, at both ends."""
+def begin(keys: DeviceKeys, peer: Peer, bundle: PrekeyBundle, chance: Chance, now: int) -> Peer:
+    """Begin a session. If there were others, both ends seal in the new one and still open messages of the others."""
     if bundle.address != peer.address:
         raise WrongDevice(peer.device, bundle.address.device)
     if not bundle.identity.is_same(peer.identity):
@@ -81,7 +81,7 @@ def begin(keys: DeviceKeys, peer: Peer, bundle: Bundle, chance: Chance, now: int
 
 
 def may_restart(peer: Peer, now: int, restart_ms: int = RESTART_MS) -> bool:
-    """At most one session an hour is begun with a device, whatever its messages look like: no loops.
+    """Whether another session may be begun with a device: at most one an hour, so that two devices never loop.
 
     One more at once if that one was never answered: it may have begun with a key that the device has lost.
     """
@@ -92,7 +92,7 @@ def may_restart(peer: Peer, now: int, restart_ms: int = RESTART_MS) -> bool:
 
 
 def seal(peer: Peer, plaintext: bytes) -> tuple[Peer, bytes]:
-    """Store the state before the ciphertext leaves: a state that seals twice from one key betrays both."""
+    """Store the state before the ciphertext leaves: a key that seals twice betrays both messages."""
     if not peer.ready:
         raise NoSession(peer.device)
     first, *others = peer.sessions
@@ -117,14 +117,14 @@ def open_sealed(keys: DeviceKeys, peer: Peer, sealed: bytes, chance: Chance, now
 
 
 def forget(peer: Peer, now: int) -> Peer:
-    """Let go of skipped keys whose time is over. Call it daily."""
+    """Delete skipped keys whose time is over. Call it daily."""
     return replace(
         peer, sessions=tuple(replace(known, ratchet=ratchet.forget(known.ratchet, now)) for known in peer.sessions)
     )
 
 
 def _open_first(
-    keys: DeviceKeys, peer: Peer, message: Message, block: Block, chance: Chance, now: int
+    keys: DeviceKeys, peer: Peer, message: SealedMessage, block: InitialBlock, chance: Chance, now: int
 ) -> Opened:  # fmt: skip
     fresh = session.answer(keys, peer.address, peer.identity, block)
     fresh, plaintext = session.open_message(fresh, message, chance, now)
@@ -136,41 +136,41 @@ def _open_first(
     )
 
 
-def _open_known(peer: Peer, message: Message, chance: Chance, now: int) -> tuple[Peer, bytes]:
+def _open_known(peer: Peer, message: SealedMessage, chance: Chance, now: int) -> tuple[Peer, bytes]:
     if not peer.sessions:
         raise NoSession(peer.device)
     key = message.header.key
     first = peer.sessions[0]
     if first.ratchet.remote == key:
-        # Nearly always so.
+        # The usual case.
         after, plaintext = session.open_message(first, message, chance, now)
         return _advanced(peer, 0, after), plaintext
     for index, known in enumerate(peer.sessions):
         if known.ratchet.knows(key):
-            # Nobody else can have this key, so what this session says is the answer.
+            # Only this session has this key, so its result is final.
             after, plaintext = session.open_message(known, message, chance, now)
             return _advanced(peer, index, after), plaintext
-    failure: Unreadable = Undecipherable()
+    failure: CannotOpen = Undecipherable()
     for index, known in enumerate(peer.sessions):
         try:
             after, plaintext = session.open_message(known, message, chance, now)
         except WeakKey:
             break
-        except Unreadable as error:
+        except CannotOpen as error:
             failure = error
         else:
             return _advanced(peer, index, after), plaintext
     raise failure
 
 
-def _advanced(peer: Peer, index: int, known: Session) -> Peer:
+def _advanced(peer: Peer, index: int, known: RatchetSession) -> Peer:
     sessions = peer.sessions
     if len(sessions) == 1:
         return Peer(peer.address, peer.identity, (known,), peer.begun)
     return Peer(peer.address, peer.identity, (*sessions[:index], known, *sessions[index + 1 :]), peer.begun)
 
 
-def _with(peer: Peer, fresh: Session) -> tuple[Session, ...]:
+def _with(peer: Peer, fresh: RatchetSession) -> tuple[RatchetSession, ...]:
     """The sessions in order of preference. A new one always stays, whatever its initiator's clock says."""
     kept = peer.sessions if len(peer.sessions) < SESSIONS_MAX else peer.sessions[:-1]
     return tuple(sorted((*kept, fresh), key=lambda one: (-one.made, one.id)))

@@ -1,10 +1,10 @@
-"""PQXDH: a secret between two devices, of which one may be asleep.
+"""PQXDH: a secret between two devices, of which one may be offline.
 
 Spec:    The PQXDH Key Agreement Protocol, revision 3, §3.3 (sending the initial message) and §3.4 (receiving it).
          KDF: HKDF-SHA256, salt 0, ikm FF×32 ‖ DH1 ‖ DH2 ‖ DH3 [‖ DH4] ‖ SS, info label ‖ transcript.
          Beyond the spec: the transcript holds everything both sides must agree on, and goes into the secret as
          well as into every message's associated data.
-Never:   checks a bundle's signatures: whoever has a `Bundle` has had them checked.
+Never:   checks a bundle's signatures: they are checked when a `PrekeyBundle` is made.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import struct
 from typing import NamedTuple
 
 from . import kem
-from .bundles import Bundle
+from .bundles import PrekeyBundle
 from .chance import Chance
 from .curves import KEY_BYTES, agree, agreement_public
-from .header import Block
-from .identity import Address, Identity
+from .header import InitialBlock
+from .identity import Address, PublicIdentity
 from .kdf import hkdf
 from .keys import DeviceKeys, Secrets
 from .labels import Label
@@ -42,17 +42,17 @@ class Parties(NamedTuple):
     """Who talks to whom, the initiator first."""
 
     initiator: Address
-    initiator_identity: Identity
+    initiator_identity: PublicIdentity
     responder: Address
-    responder_identity: Identity
+    responder_identity: PublicIdentity
 
 
-def initiate(keys: DeviceKeys, bundle: Bundle, chance: Chance, made: int) -> tuple[Agreed, Block]:
-    """The secret, and what the other side needs to find it too."""
+def initiate(keys: DeviceKeys, bundle: PrekeyBundle, chance: Chance, made: int) -> tuple[Agreed, InitialBlock]:
+    """The secret, and what the other side needs to derive it."""
     ephemeral = chance.draw(KEY_BYTES)
     encapsulated = chance.encapsulate(bundle.kem.key)
     one_time = bundle.one_time
-    block = Block(
+    block = InitialBlock(
         bundle.signed.id,
         one_time.id if one_time else 0,
         bundle.kem.id,
@@ -76,7 +76,9 @@ def initiate(keys: DeviceKeys, bundle: Bundle, chance: Chance, made: int) -> tup
     return Agreed(_derive(secrets, transcript), transcript), block
 
 
-def respond(keys: DeviceKeys, sender: Address, identity: Identity, block: Block, secrets: Secrets) -> Agreed:
+def respond(
+    keys: DeviceKeys, sender: Address, identity: PublicIdentity, block: InitialBlock, secrets: Secrets
+) -> Agreed:
     """The same from the other side. `identity` is the sender's as its account vouches for it."""
     agreed = [
         agree(secrets.signed, identity.agreement),
@@ -94,7 +96,7 @@ def respond(keys: DeviceKeys, sender: Address, identity: Identity, block: Block,
     return Agreed(_derive(agreed, transcript), transcript)
 
 
-def transcript_of(parties: Parties, block: Block, signed: bytes, one_time: bytes, kem_public: bytes) -> bytes:
+def transcript_of(parties: Parties, block: InitialBlock, signed: bytes, one_time: bytes, kem_public: bytes) -> bytes:
     """SHA-256 over fields of fixed length, so no two set-ups share one."""
     return hashlib.sha256(
         Label.TRANSCRIPT.value

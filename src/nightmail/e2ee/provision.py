@@ -1,11 +1,11 @@
-"""What a new device of an account is told by the one that vouches for it: the account's key.
+"""How a new device learns its account's key from the device that vouches for it.
 
-Spec:    our own, byte by byte in docs/e2ee.md. The secret came to the primary device by a code that the person carried
-         over, so the server never had it: HMAC-SHA256 (RFC 2104) under it shows that no one else wrote this.
+Spec:    our own, byte by byte in docs/e2ee.md. The person carried the secret to the primary device in a code, so the
+         server never had it: an HMAC-SHA256 (RFC 2104) under it proves the author.
 
     MAC 32 ‖ account key 32 [‖ the account's signing key 32, when the account moves to the new device]
 
-Never:   believes an account key that does not come under the secret's MAC, for this very device.
+Never:   believes an account key that does not come under the secret's MAC, for this device.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import hmac
 from typing import NamedTuple
 
 from .curves import KEY_BYTES, signing_public
-from .errors import Malformed, NotAsAnnounced
+from .errors import BadEncoding, NotAsAnnounced
 from .identity import Address
 from .labels import Label
 
@@ -41,7 +41,7 @@ def make_provision(secret: bytes, address: Address, signing: bytes, *, hand_over
 
 def check_provision(secret: bytes, address: Address, data: bytes) -> Provision:
     if len(data) not in (MAC_BYTES + KEY_BYTES, MAC_BYTES + 2 * KEY_BYTES):
-        raise Malformed("provision", f"{len(data)} bytes")
+        raise BadEncoding("provision", f"{len(data)} bytes")
     mac, body = data[:MAC_BYTES], data[MAC_BYTES:]
     if not hmac.compare_digest(mac, _mac(secret, address, body)):
         raise NotAsAnnounced("account key")

@@ -1,7 +1,7 @@
 """Values that hold secrets, and do not show them.
 
 Spec:    none; a precaution. What is printed, logged or raised by accident must not be a key.
-Knows:   that state is a value: a step makes a new one, and whoever keeps the old one has lost nothing.
+Knows:   that a state is a value: a step returns a new one, and the old one stays valid.
 """
 
 from __future__ import annotations

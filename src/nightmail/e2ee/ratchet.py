@@ -2,8 +2,8 @@
 
 Spec:    The Double Ratchet Algorithm, revision 4, §3 (without header encryption): RatchetInitAlice, RatchetInitBob,
          RatchetEncrypt, RatchetDecrypt, SkipMessageKeys, DHRatchet; §3.5 and §8.3 (bounds on skipped keys).
-Knows:   keys and counts. What a header looks like and what is sealed, others know.
-Never:   changes a state: a step returns the next one. Whoever fails to open a message keeps the state it had.
+Knows:   keys and counts, nothing of the form of headers or of what is sealed.
+Never:   changes a state: a step returns the next one. If a message does not open, the caller keeps its state.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .quiet import Quiet
 SKIP_MAX = 2_000
 """Messages that one message may skip: each costs two hashes before its MAC can be checked."""
 SKIPPED_MAX = 2_000
-"""Keys that are kept for messages that have not come. The oldest are let go."""
+"""Keys that are stored for messages that have not come. Beyond it the oldest are deleted."""
 SKIPPED_MS = 30 * 86_400_000
 PAST_MAX = 8
 """Earlier ratchet keys of the other side that are recognised, so that a replay costs nothing."""
@@ -40,9 +40,9 @@ class Ratchet(Quiet, frozen=True):
     own: bytes
     own_public: bytes
     remote: bytes = b""
-    """The other side's ratchet key; empty until it has spoken or is known from its prekey."""
+    """The other side's ratchet key; empty until a message of it came, or its prekey is known."""
     sending: bytes = b""
-    """Chain key; empty on the side that must hear first."""
+    """Chain key; empty on the side that must receive first."""
     sent: int = 0
     previous: int = 0
     """PN: how many were sent in the chain before this one."""
@@ -69,7 +69,7 @@ def respond(secret: bytes, own: bytes) -> Ratchet:
 
 def to_send(ratchet: Ratchet) -> tuple[Ratchet, bytes]:
     """The key of the next message. Its header is (own_public, previous, sent) of the state before."""
-    assert ratchet.sending, "this side must hear first"
+    assert ratchet.sending, "this side must receive first"
     sending, key = chain_step(ratchet.sending)
     r = ratchet
     return Ratchet(
@@ -81,7 +81,7 @@ def to_send(ratchet: Ratchet) -> tuple[Ratchet, bytes]:
 def to_open(
     ratchet: Ratchet, header: Header, chance: Chance, now: int, label: bytes = Label.ROOT.value
 ) -> tuple[Ratchet, bytes]:
-    """The key a header asks for, and the state to keep if it fits."""
+    """The key of the message with this header, and the state to store if the message opens with it."""
     r = ratchet
     if r.skipped and (found := r.skipped.get(header.key + _NUMBER.pack(header.number))):
         return _take(r, header, found, now)
@@ -90,13 +90,13 @@ def to_open(
             raise KeySpent(header.number)
         return _along(r, header.number, now)
     if r.knows(header.key) and r.receiving:
-        # An earlier chain: whatever of it was still to come is among the skipped keys.
+        # An earlier chain: the keys of its missing messages are among the skipped ones.
         raise KeySpent(header.number)
     return _turn(r, header, chance, now, label)
 
 
 def forget(ratchet: Ratchet, now: int) -> Ratchet:
-    """Let go of skipped keys whose time is over."""
+    """Delete skipped keys whose time is over."""
     kept = _young(ratchet.skipped, now)
     return ratchet if len(kept) == len(ratchet.skipped) else _with(ratchet, kept)
 
@@ -110,12 +110,12 @@ def _take(r: Ratchet, header: Header, found: Skipped, now: int) -> tuple[Ratchet
 
 
 def _along(r: Ratchet, number: int, now: int) -> tuple[Ratchet, bytes]:
-    """Further on in the chain that the other side is in."""
+    """A later message of the chain that the other side is in."""
     skipped = r.skipped
     chain = r.receiving
     if number > r.received:
-        if (ahead := number - r.received) > SKIP_MAX:
-            raise TooFarAhead(ahead, SKIP_MAX)
+        if (skips := number - r.received) > SKIP_MAX:
+            raise TooFarAhead(skips, SKIP_MAX)
         chain, missed = _skip(r.remote, chain, r.received, number, now)
         skipped = _bounded(skipped | missed, now)
     chain, key = chain_step(chain)
@@ -125,7 +125,7 @@ def _along(r: Ratchet, number: int, now: int) -> tuple[Ratchet, bytes]:
 
 
 def _turn(r: Ratchet, header: Header, chance: Chance, now: int, label: bytes) -> tuple[Ratchet, bytes]:
-    """DHRatchet: the other side has a new key. Close its old chain, open its new one, and begin our own anew."""
+    """DHRatchet: the other side has a new key. Close its old chain, open its new one, and begin one of our own."""
     behind = max(header.previous - r.received, 0) if r.receiving else 0
     if behind + header.number > SKIP_MAX:
         raise TooFarAhead(behind + header.number, SKIP_MAX)

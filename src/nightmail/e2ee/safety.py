@@ -1,4 +1,4 @@
-"""The number that two people compare to know that nobody stands between them.
+"""The number that two people compare to know that nobody intercepts their messages.
 
 Spec:    Signal's numeric fingerprint (iterated SHA-512, 5,200 rounds, 30 digits a side), over account keys and under
          our own label instead of its version number.
@@ -41,7 +41,7 @@ def grouped(number: str) -> str:
 
 
 def fingerprint(prefix: bytes, key: bytes, identifier: bytes) -> str:
-    """One side's 30 digits. The rounds make a search for a key with like digits dear."""
+    """One side's 30 digits. The rounds make it expensive to search for another key with the same digits."""
     digest = prefix + key + identifier
     for _ in range(ROUNDS):
         digest = hashlib.sha512(digest + key).digest()

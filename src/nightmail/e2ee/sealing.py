@@ -1,4 +1,4 @@
-"""The room's front desk: a note for a device becomes ciphertext, an entry from a device becomes a note.
+"""What the client calls: a note for a device becomes ciphertext, an entry from a device becomes a note.
 
 Spec:    none of its own; it puts `note.py` and `peers.py` together in the order that is safe.
 Knows:   that states are values. The caller stores the new states and what they came with in one transaction:
@@ -35,7 +35,7 @@ def seal_note(peer: Peer, note: Note) -> tuple[Peer, bytes]:
 def open_entry(
     keys: DeviceKeys, peer: Peer, entry: Entry, conversation: str, now: int, chance: Chance = SYSTEM
 ) -> OpenedNote:
-    """A note that is what the server says it is. Whatever is raised, `keys` and `peer` are still the states to keep.
+    """A note that is what the server says it is. If this raises, `keys` and `peer` stay valid: store nothing.
 
     A note that opens but is not as announced is refused the same way: its key stays unused, so the honest copy,
     if the server has one, opens later.

@@ -10,11 +10,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from . import cipher, pqxdh, ratchet
-from .bundles import Bundle
+from .bundles import PrekeyBundle
 from .chance import Chance
 from .curves import KEY_BYTES
-from .header import Block, Message, encode_header
-from .identity import Address, Identity
+from .header import InitialBlock, SealedMessage, encode_header
+from .identity import Address, PublicIdentity
 from .keys import DeviceKeys, find
 from .labels import Label
 from .quiet import Quiet
@@ -23,39 +23,41 @@ from .ratchet import Ratchet
 _KEYS = Label.MESSAGE_KEYS.value
 
 
-class Session(Quiet, frozen=True):
+class RatchetSession(Quiet, frozen=True):
     id: bytes
     """The transcript: both sides compute the same, and every message's MAC covers it."""
     ephemeral: bytes
     """The initiator's: how a repeated first message finds the session it began."""
     block: bytes
-    """What is put in front until the other side has answered; empty from then on."""
+    """The initial block, which precedes every message until the other side has answered; empty from then on."""
     begun: bool
     """By us."""
     heard: bool
-    """The other side has spoken in it, so it surely has it."""
+    """A message of the other side came in it, so the other side has it."""
     made: int
     """As its initiator says: `peers.py` seals in the latest."""
     ratchet: Ratchet
 
 
-def begin(keys: DeviceKeys, bundle: Bundle, chance: Chance, made: int) -> Session:
+def begin(keys: DeviceKeys, bundle: PrekeyBundle, chance: Chance, made: int) -> RatchetSession:
     agreed, block = pqxdh.initiate(keys, bundle, chance, made)
     state = ratchet.initiate(agreed.secret, bundle.signed.key, chance.draw(KEY_BYTES))
-    return Session(
+    return RatchetSession(
         agreed.transcript, block.ephemeral, block.encode(), begun=True, heard=False, made=made, ratchet=state
     )
 
 
-def answer(keys: DeviceKeys, sender: Address, identity: Identity, block: Block) -> Session:
+def answer(keys: DeviceKeys, sender: Address, identity: PublicIdentity, block: InitialBlock) -> RatchetSession:
     """The session that a first message begins. Nothing is used up until that message has opened."""
     secrets = find(keys, block.signed_id, block.one_time_id, block.kem_id, block.ephemeral)
     agreed = pqxdh.respond(keys, sender, identity, block, secrets)
     state = ratchet.respond(agreed.secret, secrets.signed)
-    return Session(agreed.transcript, block.ephemeral, b"", begun=False, heard=True, made=block.made, ratchet=state)
+    return RatchetSession(
+        agreed.transcript, block.ephemeral, b"", begun=False, heard=True, made=block.made, ratchet=state
+    )
 
 
-def seal(session: Session, plaintext: bytes) -> tuple[Session, bytes]:
+def seal(session: RatchetSession, plaintext: bytes) -> tuple[RatchetSession, bytes]:
     before = session.ratchet
     after, key = ratchet.to_send(before)
     header = encode_header(before.own_public, before.previous, before.sent, session.block)
@@ -63,7 +65,9 @@ def seal(session: Session, plaintext: bytes) -> tuple[Session, bytes]:
     return _with(session, after), header + sealed
 
 
-def open_message(session: Session, message: Message, chance: Chance, now: int) -> tuple[Session, bytes]:
+def open_message(
+    session: RatchetSession, message: SealedMessage, chance: Chance, now: int
+) -> tuple[RatchetSession, bytes]:
     after, key = ratchet.to_open(session.ratchet, message.header, chance, now)
     plaintext = cipher.decrypt(key, _KEYS, message.ciphertext, session.id + message.raw_header)
     if session.heard:
@@ -71,6 +75,6 @@ def open_message(session: Session, message: Message, chance: Chance, now: int) -
     return replace(session, ratchet=after, heard=True, block=b""), plaintext
 
 
-def _with(session: Session, after: Ratchet) -> Session:
+def _with(session: RatchetSession, after: Ratchet) -> RatchetSession:
     s = session
-    return Session(s.id, s.ephemeral, s.block, s.begun, s.heard, s.made, after)
+    return RatchetSession(s.id, s.ephemeral, s.block, s.begun, s.heard, s.made, after)

@@ -1,7 +1,7 @@
-"""States as bytes, with the form they were written in: data once written stays readable.
+"""Stored states: bytes that begin with their form, so that data once written stays readable.
 
 Spec:    none of its own. kind u8 ‖ form u8 ‖ msgpack array.
-Knows:   the forms. A change of any stored struct raises its form here and adds the step that lifts the one before.
+Knows:   the forms. A change of any stored struct raises its form here and adds the step that lifts the former form.
 Never:   encrypts: the store it goes into is sealed as a whole.
 """
 
@@ -22,7 +22,7 @@ Lift: TypeAlias = Callable[[list[Any]], list[Any]]
 """From the array of one form to that of the next."""
 
 
-class Form(NamedTuple):
+class StoredForm(NamedTuple):
     name: str
     number: int
     """Of the kind. On disk: never used again for another."""
@@ -34,8 +34,8 @@ class Form(NamedTuple):
         return len(self.lifts) + 1
 
 
-KEYS = Form("device keys", 1)
-PEER = Form("sessions", 2)
+KEYS = StoredForm("device keys", 1)
+PEER = StoredForm("sessions", 2)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_any = msgspec.msgpack.Decoder(list[Any]).decode
@@ -57,8 +57,8 @@ def decode_peer(data: bytes) -> Peer:
     return decode_state(data, PEER, Peer)
 
 
-def decode_state(data: bytes, form: Form, into: type[T]) -> T:
-    """A stored state, lifted to the newest form if need be. Raises without a word of what was in it."""
+def decode_state(data: bytes, form: StoredForm, into: type[T]) -> T:
+    """A stored state, lifted to the newest form if need be. An error says nothing about the content."""
     if len(data) < 2 or data[0] != form.number or data[1] == 0:
         raise StateDamaged(form.name)
     if data[1] > form.newest:

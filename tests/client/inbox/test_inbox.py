@@ -6,7 +6,7 @@ import pytest
 
 from nightmail.client.events import Gap, QueueEmpty, ServerBehind, Unreadable
 from nightmail.client.messages import Message, Tick
-from nightmail.client.store.rows import Cursors, Mark
+from nightmail.client.store.rows import Cursors, ReadMark
 from nightmail.e2ee.errors import Undecipherable
 from nightmail.e2ee.note import Note
 from nightmail.model.answers import Done
@@ -47,7 +47,7 @@ def test_the_inbox_row_the_cursor_and_the_mark_are_committed_together_before_the
     assert script.bodies() == [Acked(Lane.NORMAL, 2)]
     assert script.store.commits == before + 1
     assert script.store.cursors() == Cursors(normal=2)
-    assert len(script.store.history(BOB, 9)) == len(script.store.marked(Mark.UNREAD)) == 2
+    assert len(script.store.history(BOB, 9)) == len(script.store.marked(ReadMark.UNREAD)) == 2
 
 
 def test_acks_wait_5_ms_for_company_but_not_longer() -> None:
@@ -117,7 +117,7 @@ def test_a_reseal_of_what_was_shown_is_not_shown_again() -> None:
     script.say(entries(1, first, an_entry(2, of=first.id)))
     assert [message.id for message in script.told(Message)] == [first.id]
     # Both numbers arrived, and both are read when it is read.
-    assert [row.n for row in script.store.marked(Mark.UNREAD)] == [1, 2]
+    assert [row.n for row in script.store.marked(ReadMark.UNREAD)] == [1, 2]
 
 
 def test_what_cannot_be_opened_is_listed_in_every_ack_until_one_is_answered() -> None:
@@ -206,7 +206,7 @@ def test_a_copy_of_an_own_message_is_shown_as_ones_own() -> None:
     script.say(entries(1, an_entry(1, by=LAPTOP, to=BOB)))
     (message,) = script.told(Message)
     assert (message.own, message.peer, message.state) == (True, BOB, Tick.SENT)
-    assert script.store.marked(Mark.UNREAD) == []
+    assert script.store.marked(ReadMark.UNREAD) == []
 
 
 def test_what_was_read_is_told_exactly_and_until_it_is_confirmed() -> None:
@@ -225,7 +225,7 @@ def test_what_was_read_is_told_exactly_and_until_it_is_confirmed() -> None:
     script.wait(1_200)
     assert script.bodies() == [Read(BOB, spans)]
     script.answer(Done())
-    assert script.store.marked(Mark.READING) == []
+    assert script.store.marked(ReadMark.READING) == []
     assert script.machine.mark_read(BOB, script.now) == 0
 
 
@@ -243,7 +243,7 @@ def test_messages_of_more_devices_than_one_read_mark_may_name_are_told_in_turn()
     assert isinstance(read, Read)
     assert [span.by for span in read.spans] == authors[64:]
     assert script.answer(Done()) == []
-    assert script.store.marked(Mark.READING) == []
+    assert script.store.marked(ReadMark.READING) == []
 
 
 def test_single_messages_can_be_marked_and_what_is_read_meanwhile_is_told_next() -> None:

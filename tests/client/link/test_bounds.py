@@ -38,7 +38,7 @@ from nightmail.wire.items import (
 from tests.client.script import ALICE, BOB, ME, PHONE, START, TABLET, Script, an_entry, entries
 from tests.client.sealed_town import a_town
 from tests.client.town import Town
-from tests.e2ee.people import Seeded
+from tests.e2ee.devices import Seeded
 
 HUGE = (1 << 64) - 1
 WELCOME = Welcome(VERSION, START, "here", 30_000, 256, 65_536, 1 << 20)

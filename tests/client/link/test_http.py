@@ -15,7 +15,7 @@ import pytest
 
 from nightmail.client.errors import HttpError, Refused, Unreachable
 from nightmail.client.limits import ClientLimits
-from nightmail.client.link.http import Account, Http, Joined, bearer
+from nightmail.client.link.http import Http, JoinedDevice, RegisteredAccount, bearer
 from nightmail.client.own_devices.link_request import token_digest
 from nightmail.model.words import Platform
 from tests.client.script import ME
@@ -68,7 +68,7 @@ def answering(status: int, answer: Any) -> Iterator[Scripted]:
 def test_registering_says_the_digest_and_never_the_token() -> None:
     with answering(201, {"account": "a", "device": "1001", "list_version": 1}) as server:
         joined = asyncio.run(Http([server.address]).register(ME, "phone", Platform.CLI))
-        assert joined == Joined("1001", 1, "a")
+        assert joined == JoinedDevice("1001", 1, "a")
         asked = {
             "handle": "alice", "label": "phone", "platform": "cli", "registration": 7, "token_digest": token_digest(ME),
         }  # fmt: skip
@@ -89,7 +89,7 @@ def test_a_handle_may_hold_any_character() -> None:
     account = {"account": "a", "handle": "a/b c", "list_version": 2, "devices": {"1001": 7}, "signed": ""}
     with answering(200, account) as server:
         found = asyncio.run(Http([server.address]).account("a/b c"))
-        assert found == Account("a", "a/b c", 2, {"1001": 7})
+        assert found == RegisteredAccount("a", "a/b c", 2, {"1001": 7})
         assert server.asked[0][1] == "/v1/accounts/a%2Fb%20c"
 
 
@@ -150,7 +150,7 @@ def test_a_lock_is_set_and_removed_and_a_device_renamed() -> None:
 def test_a_linked_device_finds_its_number_once_there_is_one() -> None:
     asked = {"handle": "alice", "registration": 7, "token_digest": token_digest(ME)}
     with answering(200, {"device": "1002", "list_version": 3}) as server:
-        assert asyncio.run(Http([server.address]).find_device("alice", 7, token_digest(ME))) == Joined("1002", 3)
+        assert asyncio.run(Http([server.address]).find_device("alice", 7, token_digest(ME))) == JoinedDevice("1002", 3)
         assert server.asked == [("POST", "/v1/devices/find", None, asked)]
     with answering(404, {"code": "not_found"}) as server:
         assert asyncio.run(Http([server.address]).find_device("alice", 7, token_digest(ME))) is None

@@ -1,4 +1,4 @@
-"""A frame that trips the client up, in a way that nobody foresaw: undone, and taken again over a new connection."""
+"""A frame that breaks the machine is rolled back, and taken again over a new connection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nightmail.client.link.driver import Driver
 from nightmail.client.link.restart_budget import RestartBudget
 from nightmail.client.messages import Message
 from nightmail.client.store.port import Store
-from nightmail.client.store.rows import Cursors, Numbered
+from nightmail.client.store.rows import Cursors, MessageNumber
 from tests.client.harbour import QUICK, Harbour, harbour
 
 SECRET = "what was in the frame"
@@ -25,7 +25,7 @@ SECRET = "what was in the frame"
 
 @asynccontextmanager
 async def three_waiting(folder: Path) -> AsyncIterator[tuple[Harbour, Client, Client]]:
-    """Bob has a message, and is away; Alice has sent three more. Whoever is called Bob opens his profile again."""
+    """Bob has a message, and is away; Alice has sent three more. Then Bob opens his profile again."""
     async with harbour() as place, place.client(folder, "alice") as alice:
         async with place.client(folder, "bob") as bob:
             await bob.ready()
@@ -45,12 +45,12 @@ def driver_of(client: Client) -> Driver:
     return client._driver
 
 
-def trip(client: Client, mistake: Callable[[], BaseException], times: int) -> list[int]:
+def break_machine(client: Client, mistake: Callable[[], BaseException], times: int) -> list[int]:
     """The last of the three cannot be taken, so many times. Returns the numbers that were tried."""
     store = store_of(client)
     put, tried = store.put_numbered, list[int]()
 
-    def fails(row: Numbered) -> None:
+    def fails(row: MessageNumber) -> None:
         tried.append(row.n)
         if row.n == 4 and tried.count(4) <= times:
             raise mistake()
@@ -66,14 +66,14 @@ async def three(client: Client) -> list[str]:
 
 
 @pytest.mark.parametrize("mistake", [OverflowError, RuntimeError, AssertionError, KeyError, lambda _: TooLarge(2, 1)])
-def test_what_tripped_the_client_up_once_is_undone_and_taken_again(
+def test_a_frame_that_broke_the_machine_once_is_rolled_back_and_taken_again(
     mistake: Callable[[str], Exception], tmp_path: Path
 ) -> None:
     """The third entry of a batch fails: of the first two nothing is kept either, until all three come again."""
 
     async def story() -> None:
         async with three_waiting(tmp_path) as (_, alice, bob), bob:
-            tried = trip(bob, lambda: mistake(SECRET), 1)
+            tried = break_machine(bob, lambda: mistake(SECRET), 1)
             events: list[Event] = []
             for kind in (Message, Connected, Disconnected):
                 bob.on(kind)(events.append)
@@ -96,7 +96,7 @@ def test_a_mistake_that_happens_again_and_again_ends_the_client_with_nothing_hal
             greeted = place.greeted
             async with bob:
                 before = store_of(bob).cursors()
-                trip(bob, lambda: OverflowError(SECRET), 99)
+                break_machine(bob, lambda: OverflowError(SECRET), 99)
                 with pytest.raises(Misbehaved, match="OverflowError") as end:
                     await three(bob)
                 assert SECRET not in str(end.value)
@@ -115,7 +115,7 @@ def test_a_disk_that_fails_is_not_tried_again(tmp_path: Path) -> None:
         async with three_waiting(tmp_path) as (place, _, bob):
             greeted = place.greeted
             async with bob:
-                trip(bob, lambda: StoreFailed("the disk is full"), 99)
+                break_machine(bob, lambda: StoreFailed("the disk is full"), 99)
                 with pytest.raises(StoreFailed):
                     await three(bob)
                 assert place.greeted - greeted == 1
@@ -163,7 +163,7 @@ def test_nothing_more_is_taken_over_a_connection_that_was_stumbled_over(tmp_path
 def test_if_no_other_machine_can_be_made_that_is_the_end(tmp_path: Path) -> None:
     async def story() -> None:
         async with three_waiting(tmp_path) as (_, _, bob), bob:
-            trip(bob, lambda: OverflowError(SECRET), 1)
+            break_machine(bob, lambda: OverflowError(SECRET), 1)
             store_of(bob).outgoing = lambda: {}[SECRET]
             with pytest.raises(ClientError, match="KeyError") as end:
                 await three(bob)
@@ -180,14 +180,14 @@ def test_so_many_in_a_row_are_too_many() -> None:
     assert [budget.take(Cursors(7), 10) for _ in range(4)] == [True, True, False, False]
 
 
-def test_whatever_came_in_between_begins_the_count_anew() -> None:
+def test_after_progress_in_the_mailbox_the_count_begins_again() -> None:
     budget = RestartBudget(ClientLimits(restarts=2))
     for reached in (Cursors(1), Cursors(2), Cursors(2, 1), Cursors(2, 1, 1)):
         assert budget.take(reached, 10)
     assert not budget.take(Cursors(2, 1, 1), 10)
 
 
-def test_a_connection_that_was_a_good_one_begins_the_count_anew() -> None:
+def test_after_a_connection_that_lasted_the_count_begins_again() -> None:
     limits = ClientLimits(restarts=2)
     budget = RestartBudget(limits)
     assert all(budget.take(Cursors(), limits.settled_ms) for _ in range(9))

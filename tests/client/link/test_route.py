@@ -8,33 +8,33 @@ import pytest
 
 from nightmail.client.errors import Misused
 from nightmail.client.limits import ClientLimits
-from nightmail.client.link.route import Address, Next, Route
+from nightmail.client.link.route import Next, ServerAddress, ServerRoute
 from nightmail.wire.closing import CloseCode
 
 LIMITS = ClientLimits()
-FIRST, SECOND = Address.parse("ws://one:1"), Address.parse("wss://two/under/")
+FIRST, SECOND = ServerAddress.parse("ws://one:1"), ServerAddress.parse("wss://two/under/")
 
 
-def a_route(*servers: str) -> Route:
-    return Route(servers or ("ws://one:1", "wss://two/under/"), LIMITS, Random(1))
+def a_route(*servers: str) -> ServerRoute:
+    return ServerRoute(servers or ("ws://one:1", "wss://two/under/"), LIMITS, Random(1))
 
 
 def test_an_address_has_two_doors() -> None:
-    assert Address("ws://one:1/v1/connect", "http://one:1") == FIRST
-    assert Address("wss://two/under/v1/connect", "https://two/under") == SECOND
-    assert Address.parse("https://two/under") == SECOND
+    assert ServerAddress("ws://one:1/v1/connect", "http://one:1") == FIRST
+    assert ServerAddress("wss://two/under/v1/connect", "https://two/under") == SECOND
+    assert ServerAddress.parse("https://two/under") == SECOND
 
 
 @pytest.mark.parametrize("text", ["one:1", "ftp://one", "ws://", "ws://one?x=1", "ws://me:secret@one"])
 def test_what_is_no_address_is_refused_without_showing_a_secret(text: str) -> None:
     with pytest.raises(Misused) as refused:
-        Address.parse(text)
+        ServerAddress.parse(text)
     assert "secret" not in str(refused.value)
 
 
 def test_a_client_needs_an_address() -> None:
     with pytest.raises(Misused):
-        Route((), LIMITS, Random(1))
+        ServerRoute((), LIMITS, Random(1))
 
 
 def test_addresses_are_tried_in_turn_with_waits_that_grow_up_to_a_bound() -> None:
@@ -46,7 +46,7 @@ def test_addresses_are_tried_in_turn_with_waits_that_grow_up_to_a_bound() -> Non
     assert max(step.in_ms for step in tried) > LIMITS.backoff_ms_max // 2
 
 
-def test_a_connection_that_lasted_begins_the_waits_anew() -> None:
+def test_after_a_connection_that_lasted_the_waits_begin_again() -> None:
     route = a_route()
     for _ in range(20):
         route.ended(1006, 0, 0)

@@ -68,7 +68,19 @@ def test_a_failure_that_is_only_counted_makes_the_next_wait_longer() -> None:
 
 def test_an_attempt_can_be_planned_without_a_failure() -> None:
     context, retry, made = a_retry()
-    retry.wait_until(context.now + 5)
+    retry.set(context.now + 5)
     context.now += 5
     retry.tick()
     assert (made, retry.failures) == ([context.now], 0)
+
+
+def test_a_timer_keeps_the_earlier_of_two_times_and_forgets_it_with_the_connection() -> None:
+    context, timer, made = a_retry()
+    timer.set_earlier(context.now + 7)
+    timer.set_earlier(context.now + 5)
+    timer.set_earlier(context.now + 9)
+    assert timer.deadline() == context.now + 5
+    timer.lost()
+    context.now += 10
+    timer.tick()
+    assert (made, timer.deadline()) == ([], None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nightmail.client.events import MessageFailed, SentAck
-from nightmail.client.messages import Place, Tick
+from nightmail.client.messages import DeviceDelivery, Tick
 from nightmail.client.outbox.answers import RENUMBERED_MAX
 from nightmail.model.answers import Accepted, Said, Settled
 from nightmail.model.records import Sent, Voided
@@ -37,7 +37,7 @@ def test_sent_is_told_with_the_servers_stamp() -> None:
     found = script.store.message(message.id)
     assert found is not None
     assert (ack.message_id, ack.at) == (message.id, found.at)
-    assert found.places == {TABLET: Place(Tick.SENT)}
+    assert found.places == {TABLET: DeviceDelivery(Tick.SENT)}
     assert script.store.outgoing() == []
 
 
@@ -113,7 +113,7 @@ def test_a_number_that_the_server_lost_and_nobody_remembers_is_voided_so_that_th
     assert script.told(MessageFailed) == []
 
 
-def test_a_stale_list_is_looked_up_again_and_the_message_sealed_anew_under_the_same_id() -> None:
+def test_a_stale_list_is_looked_up_again_and_the_message_is_sealed_again_under_the_same_id() -> None:
     script = connected()
     message = script.write()
     (first,) = script.bodies()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nightmail.model.records import Sent
 from tests.client.script import ALICE, BOB, LAPTOP, PHONE, TABLET, connected
+from tests.client.sealed_town import a_town, said_by
 
 
 def test_a_message_is_sealed_for_every_device_of_the_recipient_and_every_other_own_one() -> None:
@@ -36,3 +37,20 @@ def test_the_stamp_of_what_was_displayed_last_goes_with_every_message() -> None:
     (sent,) = script.bodies()
     assert isinstance(sent, Sent)
     assert sent.seen == script.store.conversation(BOB).seen > 0
+
+
+def test_after_a_list_changed_a_message_is_sealed_for_the_new_device_and_for_no_other_again() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    alice.says(bob, "one")
+    town.settle()
+    laptop = town.pair(bob)
+    laptop.connect()
+    town.settle(bob, laptop)
+    alice.says(bob, "two")
+    (row,) = alice.store.outgoing()
+    first = row.envelopes[bob.me.device]
+    town.settle()
+    last = said_by(alice, Sent)[-1]
+    assert {envelope.device for envelope in last.envelopes} == {bob.me.device, laptop.me.device}
+    assert first in last.envelopes
+    assert (bob.heard(), laptop.heard()) == (["one", "two"], ["two"])

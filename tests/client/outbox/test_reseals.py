@@ -11,6 +11,7 @@ from nightmail.client.events import (
     MessageFailed,
     Unreadable,
 )
+from nightmail.client.messages import Message
 from nightmail.client.outbox.reseals import ERRAND as MEND
 from nightmail.client.store.rows import Missed
 from nightmail.model.records import Sent
@@ -73,7 +74,7 @@ def lose_first_keys(device: Device, count: int) -> None:
     device.look()
 
 
-def test_a_first_session_that_cannot_work_is_begun_anew_at_once() -> None:
+def test_a_first_session_that_cannot_work_is_replaced_at_once() -> None:
     town, (alice, bob) = a_town("alice", "bob")
     lose_first_keys(bob, 1)
     message = alice.says(bob, "hello")
@@ -135,3 +136,20 @@ def test_what_could_not_be_opened_stands_where_it_stood_once_it_is_healed() -> N
     assert theirs is not None
     assert ours.at == theirs.at
     assert bob.store.missed() == [Missed(second.id, alice.me.device, bob.store.missed()[0].at, True)]
+
+
+def test_an_own_device_that_cannot_open_its_copy_gets_it_again() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    laptop = town.pair(alice)
+    laptop.connect()
+    town.settle()
+    alice.says(bob, "one")
+    town.settle()
+    town.wait(3_700_000)
+    laptop.store.drop_peer(alice.me.device)
+    laptop.store.commit()
+    laptop.crash()
+    laptop.connect()
+    alice.says(bob, "two")
+    town.settle()
+    assert [m.text for m in laptop.told(Message) if m.own] == ["one", "two"]

@@ -117,7 +117,7 @@ def test_older_than_29_days_fails_and_the_stream_goes_on() -> None:
     assert (void.id, sent.id) == (message.id, young.id)
 
 
-def test_what_fits_in_no_frame_fails_instead_of_being_sent_for_ever() -> None:
+def test_what_fits_in_no_frame_fails_instead_of_being_sent_forever() -> None:
     script = Script(limits=STEADY)
     script.connect(frame_bytes=10_000)
     message = script.write(b"x" * 20_000)

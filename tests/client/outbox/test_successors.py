@@ -1,4 +1,4 @@
-"""Whoever comes in the place of a device that is gone gets what that one never had, in whatever order it is learned."""
+"""A device that replaces a removed one gets what that one never had, in whatever order the sender learns of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nightmail.model.rows import Entry
 from nightmail.model.words import Kind
 from nightmail.wire.frames import encode
 from nightmail.wire.items import Answered, Devices, FromServer, Receipts
-from tests.client.sealed_town import a_town, reset, said_by
+from tests.client.sealed_town import a_town, pass_time, register_again, reset, said_by
 from tests.client.town import Town
 
 
@@ -194,3 +194,29 @@ def test_what_a_device_sent_before_it_left_the_list_is_shown_and_what_it_sends_l
         town.wait(86_400_000)
         town.settle(alice, bob)
     assert laptop.me.device not in alice.store.peers(bob.me.account)
+
+
+def test_a_contact_who_registers_again_twice_gets_what_neither_of_the_first_two_devices_got() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    alice.says(bob, "zero")
+    town.settle()
+    bob.cut()
+    message = alice.says(bob, "undelivered")
+    town.settle()
+    second = register_again(town, bob)
+    second.connect()
+    town.settle(second)
+    for _ in range(40):
+        alice.carry_down()
+        if any(row.only == second.me.device for row in alice.store.outgoing()):
+            break
+        alice.carry_up()
+        town.wait(5)
+    assert [row.only for row in alice.store.outgoing()] == [second.me.device]
+    alice.cut()
+    third = register_again(town, second, 10)
+    third.connect()
+    town.settle(third)
+    alice.connect()
+    pass_time(town, 0, 5_000, 60_000)
+    assert (alice.state(message), third.heard()) == ("delivered", ["undelivered"])

@@ -1,4 +1,4 @@
-"""A guest that did not come does not stay linked, whatever happens on the way."""
+"""A pending device that did not come is revoked at the server, whatever fails meanwhile."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from nightmail.client.events import DeviceNotLinked, Provisioned
 from nightmail.client.limits import ClientLimits
-from nightmail.client.own_devices.device_linking import ERRAND as GUEST
+from nightmail.client.own_devices.device_linking import ERRAND as PENDING
 from nightmail.client.own_devices.device_linking import PendingLink
 from nightmail.client.own_devices.revocations import ERRAND
 from nightmail.e2ee.state import decode_keys
@@ -26,22 +26,22 @@ def linked(town: Town, device: Device) -> list[int]:
     return list(row.devices)
 
 
-def a_guest_too_late(town: Town, alice: Device) -> Device:
+def a_device_too_late(town: Town, alice: Device) -> Device:
     """The primary device has just let it go, and has not said so yet."""
     laptop = town.pair(alice)
     town.devices.remove(laptop)
     town.settle()
     while not alice.told(DeviceNotLinked):
         town.wait(60_000)
-        if alice.store.errands(GUEST):
+        if alice.store.errands(PENDING):
             town.settle()
     assert linked(town, alice) == [alice.me.device, laptop.me.device]
     return laptop
 
 
-def test_a_guest_that_did_not_come_is_revoked_at_the_server() -> None:
+def test_a_pending_device_that_did_not_come_is_revoked_at_the_server() -> None:
     town, (alice,) = a_town("alice")
-    laptop = a_guest_too_late(town, alice)
+    laptop = a_device_too_late(town, alice)
     town.settle()
     assert (said_by(alice, Unlinked), linked(town, alice)) == ([Unlinked(laptop.me.device)], [alice.me.device])
     pass_time(town, 60_000, 600_000)
@@ -49,9 +49,9 @@ def test_a_guest_that_did_not_come_is_revoked_at_the_server() -> None:
 
 
 @pytest.mark.parametrize("crashed", [False, True])
-def test_a_guest_that_was_let_go_is_revoked_even_if_the_device_dies_before_it_says_so(crashed: bool) -> None:
+def test_a_dismissed_device_is_revoked_even_if_the_primary_device_crashes_before_it_says_so(crashed: bool) -> None:
     town, (alice,) = a_town("alice")
-    a_guest_too_late(town, alice)
+    a_device_too_late(town, alice)
     if crashed:
         alice.crash()
     else:
@@ -65,9 +65,9 @@ def test_a_guest_that_was_let_go_is_revoked_even_if_the_device_dies_before_it_sa
     assert said_by(alice, Unlinked) == []
 
 
-def test_a_guest_that_was_let_go_is_revoked_later_if_the_server_cannot_now() -> None:
+def test_a_dismissed_device_is_revoked_later_if_the_server_cannot_now() -> None:
     town, (alice,) = a_town("alice")
-    laptop = a_guest_too_late(town, alice)
+    laptop = a_device_too_late(town, alice)
     town.meddle = lambda _, item: Answered(item.ref, Unavailable()) if isinstance(item, Answered) else item
     alice.exchange()
     assert len(alice.store.errands(ERRAND)) == 1
@@ -78,9 +78,9 @@ def test_a_guest_that_was_let_go_is_revoked_later_if_the_server_cannot_now() -> 
 
 
 @pytest.mark.parametrize("said", [Done(), UnknownDevice(1), UnknownAccount(1)])
-def test_whoever_is_gone_already_need_not_be_revoked_again(said: Said) -> None:
+def test_a_device_that_is_gone_already_need_not_be_revoked_again(said: Said) -> None:
     town, (alice,) = a_town("alice")
-    laptop = a_guest_too_late(town, alice)
+    laptop = a_device_too_late(town, alice)
     town.say(SERVER, Unlinked(laptop.me.device))
     town.meddle = lambda _, item: Answered(item.ref, said) if isinstance(item, Answered) else item
     town.settle()
@@ -89,9 +89,9 @@ def test_whoever_is_gone_already_need_not_be_revoked_again(said: Said) -> None:
     assert alice.store.errands(ERRAND) == []
 
 
-def test_a_guest_that_the_person_wants_after_all_is_not_revoked() -> None:
+def test_a_pending_device_that_the_person_wants_after_all_is_not_revoked() -> None:
     town, (alice,) = a_town("alice")
-    laptop = a_guest_too_late(town, alice)
+    laptop = a_device_too_late(town, alice)
     alice.cut()
     row = laptop.store.own_keys()
     assert row is not None
@@ -107,7 +107,7 @@ def test_a_guest_that_the_person_wants_after_all_is_not_revoked() -> None:
     )  # fmt: skip
 
 
-def test_a_guest_that_was_listed_and_never_told_is_taken_off_the_list() -> None:
+def test_a_pending_device_that_was_listed_and_never_provisioned_is_taken_off_the_list() -> None:
     town, (alice, bob) = a_town("alice", "bob")
     town.meddle = lambda _, item: None if isinstance(item, Answered) and item.said == Done() else item
     laptop = town.pair(alice)

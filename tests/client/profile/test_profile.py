@@ -10,13 +10,21 @@ from pathlib import Path
 import apsw
 import pytest
 
-from nightmail.client.errors import Misused, ProfileDamaged, ProfileError, ProfileInUse, ProfileTooNew, StoreFailed
+from nightmail.client.errors import (
+    Misused,
+    ProfileDamaged,
+    ProfileError,
+    ProfileInUse,
+    ProfileTooNew,
+    StoreFailed,
+)
 from nightmail.client.own_devices import link_request
 from nightmail.client.profile.profile import Profile
 from nightmail.client.store.rows import Cursors
 from nightmail.client.store.sqlite import NAME, SqliteStore
 from nightmail.client.store.sqlite_schema import open_database
 from nightmail.model.ids import account_id, device_id
+from tests.client.profile_files import MARKER, bytes_of, write_marker
 
 KEY = bytes(range(32))
 
@@ -79,7 +87,7 @@ def test_a_database_under_our_key_that_is_not_ours_is_left_alone(tmp_path: Path)
     db = open_database(str(tmp_path / NAME), KEY)
     db.pragma("application_id", 1)
     db.close()
-    with pytest.raises(ProfileDamaged, match="not a profile"):
+    with pytest.raises(ProfileDamaged, match="not a Nightmail profile"):
         SqliteStore(tmp_path, KEY)
 
 
@@ -103,7 +111,7 @@ def test_a_profile_that_cannot_be_made_is_refused_in_one_sentence(tmp_path: Path
         Profile(tmp_path / "file" / "profile")
 
 
-def test_after_a_failed_write_nothing_more_is_taken_until_it_is_opened_anew(tmp_path: Path) -> None:
+def test_after_a_failed_write_nothing_more_is_taken_until_it_is_opened_again(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, KEY)
     store.put_cursors(Cursors(1))
     store.commit()
@@ -176,3 +184,54 @@ def test_processes_that_fight_for_a_profile_take_turns_and_harm_nothing(tmp_path
     profile = Profile(tmp_path)
     assert profile.store.next_sequence() == sum(int(won) for won, _ in said) + 1
     profile.close()
+
+
+def test_nothing_that_was_written_can_be_read_in_any_file_of_the_folder(tmp_path: Path) -> None:
+    profile = Profile(tmp_path)
+    write_marker(profile)
+    open_files = bytes_of(tmp_path)
+    assert len(open_files[f"{NAME}-wal"]) > 0  # the write-ahead log is one of them
+    profile.close()
+    for files in (open_files, bytes_of(tmp_path)):
+        for name, content in files.items():
+            for readable in (MARKER, b"sentence", b"CREATE TABLE", b"SQLite format"):
+                assert readable not in content, name
+
+
+def test_a_changed_byte_is_noticed_wherever_it_is(tmp_path: Path) -> None:
+    profile = Profile(tmp_path)
+    write_marker(profile, 200)
+    profile.close()
+    database = tmp_path / NAME
+    whole = database.read_bytes()
+    pages = range(0, len(whole), 4096)
+    for offset in [page + inside for page in pages for inside in (0, 20, 2_000, 4_070, 4_095)]:
+        damaged = bytearray(whole)
+        damaged[offset] ^= 1
+        database.write_bytes(damaged)
+        with pytest.raises((ProfileDamaged, StoreFailed)):
+            _read_all(tmp_path)
+    database.write_bytes(whole)
+    assert _read_all(tmp_path) == ["ok"]
+
+
+def _read_all(folder: Path) -> list[str]:
+    profile = Profile(folder)
+    try:
+        rows = profile.store._read("PRAGMA integrity_check")
+        return [row[0] for row in rows]
+    finally:
+        profile.close()
+
+
+def test_a_page_put_in_place_of_another_is_noticed(tmp_path: Path) -> None:
+    profile = Profile(tmp_path)
+    write_marker(profile, 200)
+    profile.close()
+    database = tmp_path / NAME
+    whole = bytearray(database.read_bytes())
+    last = len(whole) - 4096
+    whole[last:], whole[last - 4096 : last] = whole[last - 4096 : last], whole[last:]
+    database.write_bytes(whole)
+    with pytest.raises((ProfileDamaged, StoreFailed)):
+        _read_all(tmp_path)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightmail.client.store.search import take_apart
+from nightmail.client.store.search import tokenize
 from nightmail.client.store.unspaced_scripts import MARKS, is_without_spaces, places, spread, spread_term
 
 ALL = [chr(number) for number in range(0x80, 0x32400) if not 0xD800 <= number < 0xE000]
@@ -43,7 +43,7 @@ def test_every_character_is_known_by_its_place(text: str) -> None:
 
 
 def test_each_of_these_characters_is_part_of_a_word_and_stays_as_it_is() -> None:
-    assert [word.word for word in take_apart(" ".join(f"a{char}a" for char in RUNS))] == [f"a{char}a" for char in RUNS]
+    assert [word.word for word in tokenize(" ".join(f"a{char}a" for char in RUNS))] == [f"a{char}a" for char in RUNS]
 
 
 def test_every_mark_of_these_scripts_is_known_as_one() -> None:

@@ -39,7 +39,7 @@ def test_a_list_of_somebody_else_is_not_believed() -> None:
 
 
 def test_a_list_that_was_asked_for_before_it_changed_is_asked_for_again() -> None:
-    """Whoever links a device says so; an answer that was on its way then does not name the new one."""
+    """The caller that links a device calls `forget`; an answer that was under way does not name the new one."""
     script = Script()
     script.connect()
     del script.lists[ALICE]

@@ -19,7 +19,7 @@ from nightmail.cli.profiles import server_options, servers_of
 from nightmail.cli.server_settings import config_option, loaded
 from nightmail.client.errors import Misused
 from nightmail.client.link.http import Http
-from nightmail.client.link.route import Address
+from nightmail.client.link.route import ServerAddress
 from nightmail.server.operator import FILE_NAME
 
 TOKEN_VARIABLE = "NIGHTMAIL_OPERATOR__TOKEN"  # noqa: S105 (a name, not a token)
@@ -64,7 +64,7 @@ def command(
 def _http(servers: list[str], token: str, ca_file: str | None) -> Http:
     tls = ssl.create_default_context(cafile=ca_file) if ca_file else None
     try:
-        addresses = [Address.parse(server).http for server in servers]
+        addresses = [ServerAddress.parse(server).http for server in servers]
     except Misused as error:
         raise click.UsageError(str(error)) from None
     return Http(addresses, authorization=f"Bearer operator.{token}", tls=tls)

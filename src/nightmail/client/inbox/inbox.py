@@ -20,11 +20,11 @@ from nightmail.client.errors import Misbehaved
 from nightmail.client.events import Gap, QueueEmpty, Unreadable
 from nightmail.client.machine.context import Context
 from nightmail.client.messages import Message, Tick
-from nightmail.client.store.rows import Mark, Missed, Numbered
+from nightmail.client.store.rows import MessageNumber, Missed, ReadMark
 from nightmail.client.trust.device_lists import DeviceLists
 from nightmail.client.trust.sealer import Sealer
 from nightmail.e2ee.content import decode_content
-from nightmail.e2ee.errors import NotAsAnnounced, Refused
+from nightmail.e2ee.errors import NotAsAnnounced, Rejected
 from nightmail.e2ee.note import Note
 from nightmail.model.ids import MessageId, account_of
 from nightmail.model.rows import Entry
@@ -88,7 +88,7 @@ class Inbox:
     def forget(self) -> None:
         """Once a day: an entry that has not come again by now will not come."""
         context = self._context
-        context.store.drop_missed(context.now - context.limits.kept_ms)
+        context.store.drop_missed(context.now - context.limits.remember_ms)
 
     # --- what the server hands out --------------------------------------------------------------
 
@@ -245,18 +245,18 @@ class Inbox:
             if not _is_from(author, original) or not (own or entry.to == me.account):
                 raise NotAsAnnounced("author")
             note = self._sealer.open(entry)
-        except Refused as error:
+        except Rejected as error:
             self._miss(lane, seq, entry, str(error))
             return
         peer = entry.to if own else author
         known = context.store.message(original)
         silent = own or entry.kind is Kind.CONTROL
         read_elsewhere = not silent and known is None and self._read_marks.was_read(original)
-        unread = Mark.READING if known and known.state is Tick.READ else Mark.UNREAD
-        mark = Mark.NONE if silent or read_elsewhere else unread
-        row = Numbered(entry.by, entry.to, lane, entry.n, original, mark)
+        unread = ReadMark.READING if known and known.state is Tick.READ else ReadMark.UNREAD
+        mark = ReadMark.NONE if silent or read_elsewhere else unread
+        row = MessageNumber(entry.by, entry.to, lane, entry.n, original, mark)
         context.store.put_numbered(row)
-        if mark is Mark.READING:
+        if mark is ReadMark.READING:
             self._read_marks.soon(peer)
         if entry.kind is Kind.CONTROL:
             self._take_control(entry, note)
@@ -272,7 +272,7 @@ class Inbox:
     def _take_control(self, entry: Entry, note: Note) -> None:
         """Only own devices send control messages to each other. One that is not understood is ignored."""
         if account_of(entry.by) == self._context.identity.account:
-            with suppress(Refused):
+            with suppress(Rejected):
                 self._context.signals.control_received(entry, decode_content(note.content))
 
     def _miss(self, lane: Lane, seq: int, entry: Entry, why: str) -> None:

@@ -15,7 +15,7 @@ from nightmail.client.events import ReadElsewhere
 from nightmail.client.machine.context import Context
 from nightmail.client.machine.retry import Backoff
 from nightmail.client.messages import Tick
-from nightmail.client.store.rows import Mark, Numbered
+from nightmail.client.store.rows import MessageNumber, ReadMark
 from nightmail.model.answers import Done, Said
 from nightmail.model.ids import account_of
 from nightmail.model.limits import FormLimits
@@ -44,9 +44,9 @@ class ReadMarks:
     def mark(self, peer: int, only: Collection[str] | None = None) -> list[str]:
         """Mark all messages of a peer as read, or `only` these. Which became so."""
         store = self._context.store
-        rows = [row for row in store.marked(Mark.UNREAD, peer) if only is None or row.id in only]
+        rows = [row for row in store.marked(ReadMark.UNREAD, peer) if only is None or row.id in only]
         for row in rows:
-            store.put_numbered(replace(row, mark=Mark.READING))
+            store.put_numbered(replace(row, mark=ReadMark.READING))
         ids = {row.id for row in rows}
         for ident in ids:
             if (message := store.message(ident)) is not None:
@@ -58,9 +58,9 @@ class ReadMarks:
     def mark_elsewhere(self, ids: Collection[str]) -> None:
         """The person read these on another own device, which tells the server. Remember those that are not here yet."""
         store = self._context.store
-        for row in store.marked(Mark.UNREAD):
+        for row in store.marked(ReadMark.UNREAD):
             if row.id in ids:
-                store.put_numbered(replace(row, mark=Mark.NONE))
+                store.put_numbered(replace(row, mark=ReadMark.NONE))
         known: list[str] = []
         for ident in ids:
             message = store.message(ident)
@@ -86,7 +86,7 @@ class ReadMarks:
         for name in store.errands(READ_BEFORE):
             if not (state := store.errand(name)):
                 store.put_errand(name, _encode(now))
-            elif now - _time(state) >= self._context.limits.kept_ms:
+            elif now - _time(state) >= self._context.limits.remember_ms:
                 store.drop_errand(name)
 
     def soon(self, peer: int) -> None:
@@ -95,7 +95,7 @@ class ReadMarks:
 
     def connected(self) -> None:
         self._backoff.reset()
-        for peer in {account_of(row.by) for row in self._context.store.marked(Mark.READING)}:
+        for peer in {account_of(row.by) for row in self._context.store.marked(ReadMark.READING)}:
             self._say(peer)
 
     def lost(self) -> None:
@@ -114,9 +114,9 @@ class ReadMarks:
     def _say(self, peer: int) -> None:
         if not self._context.online or peer in self._asked:
             return  # what is marked meanwhile is sent when the answer comes
-        told: list[Numbered] = []
+        told: list[MessageNumber] = []
         spans: list[Span] = []
-        rows = self._context.store.marked(Mark.READING, peer)
+        rows = self._context.store.marked(ReadMark.READING, peer)
         authors = sorted({row.by for row in rows})[:AUTHORS]
         for by, lane in sorted({(row.by, row.lane) for row in rows if row.by in authors}):
             mine = [row for row in rows if (row.by, row.lane) == (by, lane)]
@@ -128,7 +128,7 @@ class ReadMarks:
             self._asked.add(peer)
             self._context.ask(Read(peer, tuple(spans)), lambda said: self._answered(peer, told, said))
 
-    def _answered(self, peer: int, told: list[Numbered], said: Said) -> None:
+    def _answered(self, peer: int, told: list[MessageNumber], said: Said) -> None:
         self._asked.discard(peer)
         if isinstance(said, Refusal) and said.retry:
             self._due[peer] = self._backoff.failed()
@@ -137,5 +137,5 @@ class ReadMarks:
         if isinstance(said, Done):
             self._backoff.reset()
         for row in told:
-            self._context.store.put_numbered(replace(row, mark=Mark.NONE))
+            self._context.store.put_numbered(replace(row, mark=ReadMark.NONE))
         self._say(peer)

@@ -16,7 +16,7 @@ from nightmail.client.outbox.outbox import Outbox
 from nightmail.client.outbox.reseals import Reseals
 from nightmail.client.outbox.successors import Successors
 from nightmail.client.outbox.ticks import Ticks
-from nightmail.client.store.rows import Early, Numbered
+from nightmail.client.store.rows import Early, MessageNumber
 from nightmail.client.trust.sealer import Sealer
 from nightmail.model.ids import account_of
 from nightmail.model.rows import Change
@@ -71,13 +71,15 @@ class IncomingReceipts:
         if account_of(device) == to:
             self._place(found, device, tick, receipt.at, reason)
 
-    def catch_up(self, message: Message, row: Numbered) -> None:
+    def catch_up(self, message: Message, row: MessageNumber) -> None:
         """A copy of what another own device sent has arrived. Receipts for it may have come before."""
         for early in self._context.store.early(row.by, row.to, row.lane):
             if contains(early.numbers, row.n):
                 self._place([row], early.device, early.state, early.at, early.reason)
 
-    def _news(self, receipt: Change, found: list[Numbered], lane: Lane, tick: Tick, reason: str) -> list[Numbered]:
+    def _news(
+        self, receipt: Change, found: list[MessageNumber], lane: Lane, tick: Tick, reason: str
+    ) -> list[MessageNumber]:
         """The numbers of a shared interval that are new: each failure is taken once.
 
         Numbers that the interval no longer has were acknowledged.
@@ -93,11 +95,11 @@ class IncomingReceipts:
                 return list(early.numbers)
         return []
 
-    def _find(self, by: int, to: int, lane: Lane, spans: list[int]) -> Iterable[Numbered]:
+    def _find(self, by: int, to: int, lane: Lane, spans: list[int]) -> Iterable[MessageNumber]:
         for low, high in pairs(spans):
             yield from self._context.store.numbered(by, to, lane, low, high)
 
-    def _place(self, rows: Iterable[Numbered], device: int, tick: Tick, at: int, reason: str) -> None:
+    def _place(self, rows: Iterable[MessageNumber], device: int, tick: Tick, at: int, reason: str) -> None:
         read: list[Message] = []
         for row in rows:
             message = self._context.store.message(row.id)
@@ -110,7 +112,7 @@ class IncomingReceipts:
             ids = tuple(message.id for message in read)
             self._context.tell(ReadReceipt(self._ticks.conversation(newest), newest.id, at, device, ids))
 
-    def _was_sealed_for(self, row: Numbered, device: int) -> bool:
+    def _was_sealed_for(self, row: MessageNumber, device: int) -> bool:
         """Whether that device can have had an envelope. If not, it cannot have failed to open it, whatever is said."""
         store, account = self._context.store, account_of(device)
         message = store.message(row.id)
@@ -124,7 +126,7 @@ class IncomingReceipts:
         # The message may not be answered yet.
         return any(device in waiting.envelopes for waiting in store.outgoing() if waiting.original == message.id)
 
-    def _keep_early(self, receipt: Change, found: list[Numbered], lane: Lane, tick: Tick, reason: str) -> None:
+    def _keep_early(self, receipt: Change, found: list[MessageNumber], lane: Lane, tick: Tick, reason: str) -> None:
         by, to, _, device, _, _ = receipt.key
         wanted = sum(high - low + 1 for low, high in pairs(receipt.numbers))
         if len(found) == wanted:

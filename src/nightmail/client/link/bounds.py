@@ -1,4 +1,4 @@
-"""Which numbers a server may say. A frame can be well formed and still say what no Nightmail server would.
+"""Which numbers a server may send. A frame can be well formed and still hold numbers that no Nightmail server sends.
 
 Knows:   how large an account, a device, a time and a count can be; whatever passes fits into the store.
 Never:   judges what is true: the parts that take an item do.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 
-class Clock:
+class ClientClock:
     def __init__(self) -> None:
         self._now = time.time_ns() // 1_000_000
         self._measured = time.monotonic_ns()

@@ -20,14 +20,14 @@ from nightmail.client.limits import ClientLimits
 from nightmail.client.machine.machine import BROKEN
 from nightmail.wire.items import SUBPROTOCOL
 
-UNSPOKEN = 1002
+NO_SUBPROTOCOL = 1002
 """The other side does not speak this protocol."""
 
 CLOSE_SECONDS = 2
 """How long closing may take; then the socket is dropped."""
 
 
-class Connection:
+class WebSocketConnection:
     def __init__(self, uri: str, tls: ssl.SSLContext | None, limits: ClientLimits) -> None:
         self._uri, self._limits = uri, limits
         self._tls = tls if uri.startswith("wss:") else None
@@ -58,7 +58,7 @@ class Connection:
             self.why = f"no connection: {type(error).__name__}"
         else:
             if self._socket.subprotocol != SUBPROTOCOL:
-                self.code, self.why = UNSPOKEN, f"the server does not speak {SUBPROTOCOL}"
+                self.code, self.why = NO_SUBPROTOCOL, f"the server does not speak {SUBPROTOCOL}"
                 await self._socket.close()
                 self._socket = None
 

@@ -23,17 +23,17 @@ from nightmail.client.limits import ClientLimits
 from nightmail.client.machine.machine import Machine
 from nightmail.client.machine.turn import Ending
 
-from .clock import Clock
-from .connection import Connection
+from .clock import ClientClock
+from .connection import WebSocketConnection
 from .restart_budget import RestartBudget
-from .route import Route
+from .route import ServerRoute
 
 
 class Driver:
     def __init__(
         self,
         machine: Machine,
-        route: Route,
+        route: ServerRoute,
         tls: ssl.SSLContext | None,
         limits: ClientLimits,
         tell: Callable[[Event], None],
@@ -42,8 +42,8 @@ class Driver:
         """`tell` gets every event; `ended` is called once, with the reason why no more will come."""
         self._machine, self._route, self._tls, self._limits = machine, route, tls, limits
         self._tell_app, self._ended = tell, ended
-        self.clock = Clock()
-        self._connection: Connection | None = None
+        self.clock = ClientClock()
+        self._connection: WebSocketConnection | None = None
         self._opened_at = 0
         self._budget = RestartBudget(limits)
         self._broken_by = ""
@@ -182,7 +182,7 @@ class Driver:
         self._turn()
         while True:
             began = self.clock()
-            connection = Connection(address.socket, self._tls, self._limits)
+            connection = WebSocketConnection(address.socket, self._tls, self._limits)
             await connection.open()
             ending = Ending(connection.code, connection.retry_ms)
             if connection.is_open:
@@ -193,7 +193,7 @@ class Driver:
             self._tell(Retrying(address.socket, in_ms))
             await asyncio.sleep(in_ms / 1_000)
 
-    async def _live(self, connection: Connection) -> Ending:
+    async def _live(self, connection: WebSocketConnection) -> Ending:
         self._connection, self._opened_at, self._broken_by = connection, self.clock(), ""
         self._step(lambda machine: machine.connected(self.clock()))
         self._turn()

@@ -23,24 +23,24 @@ from nightmail.client.store.rows import Identity
 from nightmail.model.words import Platform
 
 
-class Joined(msgspec.Struct, frozen=True):
+class JoinedDevice(msgspec.Struct, frozen=True):
     device: str
     list_version: int
     account: str = ""
 
 
-class Account(msgspec.Struct, frozen=True):
+class RegisteredAccount(msgspec.Struct, frozen=True):
     account: str
     handle: str
     list_version: int
     devices: dict[str, int]
 
 
-class CodeSent(msgspec.Struct, frozen=True):
+class SentCode(msgspec.Struct, frozen=True):
     expires_at: int
 
 
-class Problem(msgspec.Struct, frozen=True):
+class ProblemDetails(msgspec.Struct, frozen=True):
     title: str = ""
     detail: str = ""
     code: str = ""
@@ -68,12 +68,12 @@ class Http:
 
     async def verify(self, handle: str) -> int:
         """Have a code sent to the owner of a handle. When it expires, in milliseconds since 1970."""
-        said = await self._ask("POST", "/v1/verifications", {"handle": handle}, CodeSent)
+        said = await self._ask("POST", "/v1/verifications", {"handle": handle}, SentCode)
         return said.expires_at
 
     async def register(
         self, identity: Identity, label: str, platform: Platform, *, code: str = "", pin_token: bytes = b""
-    ) -> Joined:
+    ) -> JoinedDevice:
         """Register an account and its first device. The same identity again gives the same device.
 
         With what the server asks for, `code` or `pin_token` or both, this takes over an account that exists, and
@@ -87,10 +87,10 @@ class Http:
             asked["code"] = code
         if pin_token:
             asked["pin_token"] = pin_token.hex()
-        return await self._ask("POST", "/v1/accounts", asked, Joined)
+        return await self._ask("POST", "/v1/accounts", asked, JoinedDevice)
 
-    async def account(self, handle: str) -> Account:
-        return await self._ask("GET", f"/v1/accounts/{quote(handle, safe='')}", None, Account)
+    async def account(self, handle: str) -> RegisteredAccount:
+        return await self._ask("GET", f"/v1/accounts/{quote(handle, safe='')}", None, RegisteredAccount)
 
     async def set_lock(self, pin_token: bytes) -> None:
         """From now on, registering this handle again needs this PIN; see `nightmail.client.profile.pin`."""
@@ -104,13 +104,13 @@ class Http:
 
     # --- devices --------------------------------------------------------------------------------
 
-    async def link(self, registration: int, token_digest: str, label: str, platform: Platform) -> Joined:
+    async def link(self, registration: int, token_digest: str, label: str, platform: Platform) -> JoinedDevice:
         """Link another device, whose token only that device knows. No one seals for it before it is listed."""
         asked = {
             "registration": registration, "token_digest": token_digest,
             "label": label, "platform": platform.name.lower(),
         }  # fmt: skip
-        return await self._ask("POST", "/v1/devices", asked, Joined)
+        return await self._ask("POST", "/v1/devices", asked, JoinedDevice)
 
     async def devices(self) -> dict[str, Any]:
         return await self._ask("GET", "/v1/devices", None, dict[str, Any])
@@ -123,11 +123,11 @@ class Http:
         }  # fmt: skip
         await self._ask("PUT", "/v1/devices", asked, Any)
 
-    async def find_device(self, handle: str, registration: int, token_digest: str) -> Joined | None:
+    async def find_device(self, handle: str, registration: int, token_digest: str) -> JoinedDevice | None:
         """The device that was linked for this token; None: none yet. Needs no credentials."""
         asked = {"handle": handle, "registration": registration, "token_digest": token_digest}
         try:
-            return await self._ask("POST", "/v1/devices/find", asked, Joined)
+            return await self._ask("POST", "/v1/devices/find", asked, JoinedDevice)
         except Refused as refused:
             if refused.code == "not_found":
                 return None
@@ -208,8 +208,8 @@ class Http:
 
 def _refused(status: int, answer: bytes) -> Refused:
     try:
-        problem = msgspec.json.decode(answer, type=Problem)
+        problem = msgspec.json.decode(answer, type=ProblemDetails)
     except msgspec.DecodeError:
-        problem = Problem()
+        problem = ProblemDetails()
     title = problem.title or http.client.responses.get(status, "refused")
     return Refused(status, title, problem.detail, problem.code)

@@ -17,14 +17,14 @@ _SOCKET = {"ws": "ws", "wss": "wss", "http": "ws", "https": "wss"}
 _HTTP = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
 
 
-class Address(NamedTuple):
+class ServerAddress(NamedTuple):
     """A server's address, for WebSocket and for HTTP."""
 
     socket: str
     http: str
 
     @classmethod
-    def parse(cls, text: str) -> Address:
+    def parse(cls, text: str) -> ServerAddress:
         parts = urlsplit(text)
         if parts.scheme not in _SOCKET or not parts.hostname or parts.query or parts.fragment or parts.username:
             raise Misused(f"not a server's address (want wss://host:port): {parts.scheme}://{parts.hostname}")
@@ -33,24 +33,24 @@ class Address(NamedTuple):
 
 
 class Next(NamedTuple):
-    address: Address
+    address: ServerAddress
     in_ms: int
 
 
-class Route:
+class ServerRoute:
     """Several addresses, taken in turn, with waits that grow while none of them works."""
 
     def __init__(self, servers: Sequence[str], limits: ClientLimits, chance: Random) -> None:
         if not servers:
             raise Misused("a client needs at least one server address")
-        self._addresses = [Address.parse(server) for server in servers]
+        self._addresses = [ServerAddress.parse(server) for server in servers]
         self._limits, self._chance = limits, chance
         self._at = 0
         self._failures = 0
         self._drained = 0
 
     @property
-    def addresses(self) -> list[Address]:
+    def addresses(self) -> list[ServerAddress]:
         """All addresses, the present one first."""
         return self._addresses[self._at :] + self._addresses[: self._at]
 

@@ -30,7 +30,7 @@ from nightmail.e2ee.curves import signing_public
 from nightmail.model.words import Kind, Lane
 from nightmail.wire import frames as wire
 
-from .parts import MakeSealer, OwnDevices, Parts, build_sealer
+from .parts import MakeSealer, OwnDeviceParts, Parts, build_sealer
 from .turn import Ending, Turn
 
 BROKEN = 1006
@@ -58,9 +58,8 @@ class Machine:
     def turn(self) -> Turn:
         """Commit what happened since the last turn, then hand over what follows from it. Raises StoreFailed.
 
-        The driver must carry the whole turn out, in the order of its fields. Whatever is in it is durable: a frame
-        that is lost with the connection is asked for again by the next one, an event that is lost with the process
-        can be read from the store.
+        The driver must carry the whole turn out. Whatever is in it is durable: a frame that is lost with the
+        connection is sent again by the next one, an event that is lost with the process can be read from the store.
         """
         context = self._context
         self._commit()
@@ -226,7 +225,7 @@ class Machine:
         return self.parts.e2ee
 
     @property
-    def _own(self) -> OwnDevices:
+    def _own(self) -> OwnDeviceParts:
         assert self.parts.own is not None, "a test's sealer has no keys"
         return self.parts.own
 

@@ -23,7 +23,7 @@ from nightmail.client.outbox.control_copies import ControlCopies
 from nightmail.client.outbox.outbox import Outbox
 from nightmail.client.outbox.reseals import Reseals
 from nightmail.client.outbox.sending import Sending
-from nightmail.client.outbox.stream import Stream
+from nightmail.client.outbox.stream import OutgoingStream
 from nightmail.client.outbox.streams import Streams
 from nightmail.client.outbox.successors import Successors
 from nightmail.client.outbox.ticks import Ticks
@@ -88,15 +88,15 @@ def build_sealer(
     context: Context, lists: DeviceLists, make: Callable[..., E2eeSealer] = E2eeSealer
 ) -> E2eeSealer:  # fmt: skip
     """The sealer of every client. `make` is for the simulator, which watches it."""
-    believed = BelievedLists(context)
     key_stock = KeyStock(context)
+    believed = BelievedLists(context, key_stock)
     own_list = OwnDeviceList(context, lists, believed, key_stock)
     sessions = Sessions(context, lists, believed, key_stock)
     pairing = Pairing(context, lists, believed, key_stock)
     return make(context, believed, key_stock, own_list, sessions, pairing)
 
 
-class OwnDevices:
+class OwnDeviceParts:
     """The parts for the account's own devices. A sealer without keys has none of them."""
 
     def __init__(
@@ -151,9 +151,9 @@ class Parts:
         )
         self.inbox = Inbox(context, self.lists, self.sealer, self.acks, self.receipts, self.read_marks)
         # --- own devices
-        self.own: OwnDevices | None = None
+        self.own: OwnDeviceParts | None = None
         if self.e2ee is not None:
-            self.own = OwnDevices(context, self.e2ee, self.outbox, self.control_copies, self.read_marks)
+            self.own = OwnDeviceParts(context, self.e2ee, self.outbox, self.control_copies, self.read_marks)
         self.takers = self._takers()
 
     # --- items from the server ------------------------------------------------------------------
@@ -200,21 +200,21 @@ class Parts:
             for part in (self.e2ee.key_stock, self.e2ee.own_list, self.e2ee.sessions, self.e2ee.pairing):
                 part.lost()
         for part in (
-            self.lists, self.sending, self.acks, self.read_marks, self.inbox, self.successors, self.reseals
+            self.lists, self.sending, self.acks, self.read_marks, self.inbox, self.successors.retry, self.reseals.timer
         ):  # fmt: skip
             part.lost()
         if self.own is not None:
-            for part in (self.own.linking, self.own.move_out, self.own.revocations):
+            for part in (self.own.linking.timer, self.own.move_out.timer, self.own.revocations.retry):
                 part.lost()
 
     def timed(self) -> list[Timed]:
         """Every part with a deadline, in the order in which they tick."""
         parts: list[Timed] = [self.liveness, self.inbox, self.sending, self.acks, self.read_marks, self.lists]
         if self.e2ee is not None:
-            parts += [self.e2ee.key_stock, self.e2ee.own_list, self.e2ee.sessions]
-        parts += [self.successors, self.reseals]
+            parts += [self.e2ee.key_stock, self.e2ee.own_list.retry, self.e2ee.sessions]
+        parts += [self.successors.retry, self.reseals.timer]
         if self.own is not None:
-            parts += [self.own.move_out, self.own.revocations, self.own.linking]
+            parts += [self.own.move_out.timer, self.own.revocations.retry, self.own.linking.timer]
         return parts
 
     def forget_own_devices(self) -> None:
@@ -245,7 +245,7 @@ class Parts:
 
     # --- signals: messages ----------------------------------------------------------------------
 
-    def number_answered(self, stream: Stream, n: int, round_: int, said: Said) -> None:
+    def number_answered(self, stream: OutgoingStream, n: int, round_: int, said: Said) -> None:
         self.answers.take(stream, n, round_, said)
 
     def message_stored(self, message: Message) -> None:

@@ -1,7 +1,7 @@
 """Waiting before the next attempt: how long, and for what.
 
-Knows:   the two schedules of the client, and when one attempt is due.
-Never:   attempts anything while there is no connection: the next one begins with an attempt.
+Knows:   the two schedules of the client, and when one action is due.
+Never:   attempts anything without a connection: every connection begins with an attempt.
 """
 
 from __future__ import annotations
@@ -51,14 +51,43 @@ class Backoff:
         self.failures = 0
 
 
-class Retry:
-    """One thing to attempt again, with exponential backoff."""
+class Timer:
+    """One action at one time, while the connection lasts. A part of the machine that waits for one thing has one."""
+
+    def __init__(self, context: Context, action: Callable[[], None]) -> None:
+        self._context, self._action = context, action
+        self.due: int | None = None
+        """When the action is taken; None: it is not planned."""
+
+    def set(self, due: int) -> None:
+        self.due = due
+
+    def set_earlier(self, due: int) -> None:
+        """Take the action at this time, unless it is due before."""
+        self.due = due if self.due is None else min(self.due, due)
+
+    def cancel(self) -> None:
+        self.due = None
+
+    def lost(self) -> None:
+        """The connection is gone: the next one begins with an attempt."""
+        self.cancel()
+
+    def deadline(self) -> int | None:
+        return self.due
+
+    def tick(self) -> None:
+        if self.due is not None and self._context.now >= self.due:
+            self.due = None
+            self._action()
+
+
+class Retry(Timer):
+    """A timer for one thing to attempt again, with exponential backoff. `cancel` and `lost` keep the failures."""
 
     def __init__(self, context: Context, attempt: Callable[[], None]) -> None:
-        self._context, self._attempt = context, attempt
+        super().__init__(context, attempt)
         self._backoff = Backoff(context)
-        self.due: int | None = None
-        """When the next attempt is made; None: none is planned."""
 
     @property
     def failures(self) -> int:
@@ -66,25 +95,12 @@ class Retry:
 
     def later(self) -> None:
         """The attempt failed: plan the next one."""
-        self.due = self._backoff.failed()
+        self.set(self._backoff.failed())
 
     def count(self) -> None:
         """The attempt failed, and the caller makes the next one at once."""
         self._backoff.failures += 1
 
-    def wait_until(self, due: int) -> None:
-        """Plan the next attempt for this time; no attempt failed."""
-        self.due = due
-
     def reset(self) -> None:
         """The attempt succeeded: the next wait is the shortest again."""
         self._backoff.reset()
-
-    def cancel(self) -> None:
-        """No attempt is planned any more; the failures still count."""
-        self.due = None
-
-    def tick(self) -> None:
-        if self.due is not None and self._context.now >= self.due:
-            self.due = None
-            self._attempt()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from nightmail.client.messages import Message
-from nightmail.client.outbox.stream import Stream
+from nightmail.client.outbox.stream import OutgoingStream
 from nightmail.client.store.rows import DeviceList, Outgoing
 from nightmail.e2ee.content import Content
 from nightmail.model.answers import Said
@@ -40,7 +40,7 @@ class Signals(Protocol):
         ...
 
     # --- messages
-    def number_answered(self, stream: Stream, n: int, round_: int, said: Said) -> None:
+    def number_answered(self, stream: OutgoingStream, n: int, round_: int, said: Said) -> None:
         """The server answered a number of a stream; `round_` is the one in which it was sent."""
         ...
 
@@ -49,7 +49,7 @@ class Signals(Protocol):
         ...
 
     def control_received(self, entry: Entry, content: Content) -> None:
-        """Another device of this account sent a control message. May raise `e2ee.errors.Refused`."""
+        """Another device of this account sent a control message. May raise `e2ee.errors.Rejected`."""
         ...
 
     def control_accepted(self, row: Outgoing) -> None:

@@ -8,7 +8,7 @@ from nightmail.client.events import Event
 
 
 class Turn(NamedTuple):
-    """Everything that led to this is durable. The driver carries it out, in the order of the fields."""
+    """Everything that led to this is durable. The driver carries it out, `frames` before `hang_up`."""
 
     frames: list[bytes]
     """Write these to the connection, in order. Without a connection, drop them: the next one asks again."""

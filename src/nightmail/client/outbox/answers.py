@@ -7,13 +7,11 @@ Never:   drops a number that the server has not answered for good, or lets an an
 
 from __future__ import annotations
 
-import re
-
 from msgspec.structs import replace
 
 from nightmail.client.errors import Misbehaved
 from nightmail.client.machine.context import Context
-from nightmail.client.store.rows import Numbered, Outgoing
+from nightmail.client.store.rows import MessageNumber, Outgoing
 from nightmail.client.trust.device_lists import DeviceLists
 from nightmail.model.answers import Accepted, Said, Settled
 from nightmail.model.refusals import (
@@ -29,13 +27,14 @@ from nightmail.model.refusals import (
 from .control_copies import ControlCopies
 from .envelopes import address, new_id
 from .sending import Sending
-from .stream import Stream
+from .stream import OutgoingStream
 from .streams import Streams
 from .ticks import Ticks
 
 RENUMBERED_MAX = 256
 """How many numbers in a row may turn out to be used before the stream waits for its schedule."""
-_CAPITAL = re.compile(r"(?<!^)([A-Z])")
+UNEXPECTED = "unexpected_answer"
+"""The reason of a failure if the server answered a send with something that answers no send."""
 
 
 class Answers:
@@ -46,7 +45,7 @@ class Answers:
         self._context, self._lists, self._streams, self._sending = context, lists, streams, sending
         self._control_copies, self._ticks = control_copies, ticks
 
-    def take(self, stream: Stream, n: int, round_: int, said: Said) -> None:
+    def take(self, stream: OutgoingStream, n: int, round_: int, said: Said) -> None:
         if (row := stream.rows.get(n)) is None:
             return  # an answer to an earlier attempt was final
         match said:
@@ -85,7 +84,7 @@ class Answers:
                 self._streams.fail(row, _reason(said))
                 self._sending.void(stream, row, _reason(said))
 
-    def _accepted(self, stream: Stream, row: Outgoing, said: Accepted) -> None:
+    def _accepted(self, stream: OutgoingStream, row: Outgoing, said: Accepted) -> None:
         if said.id != row.id or said.tag not in (b"", row.tag):
             raise Misbehaved("an answer to something else")
         self._streams.drop(stream, row)
@@ -97,7 +96,7 @@ class Answers:
             self._streams.fail(row, row.void)
         self._sending.progress(stream)
 
-    def _renumber(self, stream: Stream, row: Outgoing) -> None:
+    def _renumber(self, stream: OutgoingStream, row: Outgoing) -> None:
         """The number was used, but not by this row: this profile is an older copy of itself. Take the next number.
 
         The message keeps its id: a device that already has it shows it once.
@@ -106,10 +105,10 @@ class Answers:
         self._streams.drop(stream, row)
         me, n = self._context.identity.device, store.last_number(to, lane) + 1
         store.put_numbered(
-            Numbered(me, to, lane, row.n, "")
+            MessageNumber(me, to, lane, row.n, "")
         )  # receipts for it are about something that this copy does not know
         store.put_last_number(to, lane, n)
-        store.put_numbered(Numbered(me, to, lane, n, row.original))
+        store.put_numbered(MessageNumber(me, to, lane, n, row.original))
         self._streams.put(stream, replace(row, n=n))
         stream.renumbered += 1
         if stream.renumbered % RENUMBERED_MAX or stream.paused:
@@ -117,7 +116,7 @@ class Answers:
         else:
             self._sending.pause(stream)
 
-    def _out_of_order(self, stream: Stream, expected: int) -> None:
+    def _out_of_order(self, stream: OutgoingStream, expected: int) -> None:
         """An earlier number must come first. If this device no longer has it, it is given up."""
         if expected < 1:
             raise Misbehaved("a number that must come first, and is none")
@@ -131,7 +130,7 @@ class Answers:
             stream.failures = 1
             stream.pause(self._context.now + self._context.limits.soon_ms)
 
-    def _stale(self, stream: Stream, row: Outgoing, said: StaleDevices) -> None:
+    def _stale(self, stream: OutgoingStream, row: Outgoing, said: StaleDevices) -> None:
         """Seal again by the new list: at once the first time, by the schedule if that did not help."""
         self._lists.forget(row.to)
         self._lists.forget(self._context.identity.account)
@@ -144,6 +143,6 @@ class Answers:
             self._sending.begin(stream)
 
 
-def _reason(said: Refusal | Said) -> str:
-    """The name of an answer as a reason: `id_reused`."""
-    return _CAPITAL.sub(r"_\1", type(said).__name__).lower()
+def _reason(said: Said) -> str:
+    """Why a message failed, as one word for programs."""
+    return said.word if isinstance(said, Refusal) else UNEXPECTED

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from nightmail.client.errors import TooLarge
 from nightmail.client.machine.context import Context
 from nightmail.client.messages import Message
-from nightmail.client.store.rows import Numbered
+from nightmail.client.store.rows import MessageNumber
 from nightmail.client.trust.sealer import Sealer
 from nightmail.e2ee.content import CONTENT_BYTES_MAX
 from nightmail.model.words import Kind, Lane
@@ -82,5 +82,5 @@ class Outbox:
         if is_control:
             row = replace(row, content=body)
         context.store.put_last_number(to, lane, n)
-        context.store.put_numbered(Numbered(context.identity.device, to, lane, n, original))
+        context.store.put_numbered(MessageNumber(context.identity.device, to, lane, n, original))
         self._sending.add(row)

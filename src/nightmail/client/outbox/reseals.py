@@ -11,7 +11,8 @@ from __future__ import annotations
 import msgspec
 
 from nightmail.client.machine.context import Context
-from nightmail.client.messages import Message, Place, Tick
+from nightmail.client.machine.retry import Timer
+from nightmail.client.messages import DeviceDelivery, Message, Tick
 from nightmail.client.trust.sealer import Sealer
 from nightmail.model.ids import account_of
 
@@ -27,11 +28,11 @@ _time = msgspec.msgpack.Decoder(int).decode
 class Reseals:
     def __init__(self, context: Context, sealer: Sealer, ticks: Ticks, outbox: Outbox) -> None:
         self._context, self._sealer, self._ticks, self._outbox = context, sealer, ticks, outbox
-        self._due: int | None = None
+        self.timer = Timer(context, self._look)
 
     def reseal(self, message: Message, device: int, at: int, reason: str, *, other_session: bool) -> None:
         """Seal it again. `other_session`: not in the session in which it failed."""
-        place = message.places.get(device, Place())
+        place = message.places.get(device, DeviceDelivery())
         if place.state in (Tick.DELIVERED, Tick.READ):
             return  # another number of the same message got through
         if place.reseals and not other_session and place.reseals < self._context.limits.reseals:
@@ -44,32 +45,22 @@ class Reseals:
     def connected(self) -> None:
         self._look()
 
-    def lost(self) -> None:
-        self._due = None
-
-    def deadline(self) -> int | None:
-        return self._due
-
-    def tick(self) -> None:
-        if self._due is not None and self._context.now >= self._due:
-            self._look()
-
     def _hold(self, message_id: str, device: int) -> None:
         """Wait until another session may be begun."""
         context, name = self._context, f"{ERRAND}{device:016x} {message_id}"
         if context.store.errand(name) is None:
             until = context.now + context.limits.restart_ms
             context.store.put_errand(name, _encode(until))
-            self._due = until if self._due is None else min(self._due, until)
+            self.timer.set_earlier(until)
 
     def _look(self) -> None:
         context, store = self._context, self._context.store
-        self._due = None
+        self.timer.cancel()
         for name in store.errands(ERRAND):
             until = _time(store.errand(name) or b"\0")
             # A clock that was set back must not hold it forever.
             if context.now < until <= context.now + context.limits.restart_ms:
-                self._due = until if self._due is None else min(self._due, until)
+                self.timer.set_earlier(until)
                 continue
             store.drop_errand(name)
             number, message_id = name.removeprefix(ERRAND).split(" ", 1)

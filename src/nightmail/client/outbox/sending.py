@@ -21,7 +21,7 @@ from nightmail.model.records import Sent, Voided
 from nightmail.wire.items import Ask
 
 from .envelopes import addressed, seal, unsealed
-from .stream import Stream
+from .stream import OutgoingStream
 from .streams import Streams
 
 
@@ -76,13 +76,13 @@ class Sending:
         if stream.due is None and not stream.paused:
             self.pause(stream)  # offline: the schedule runs all the same
 
-    def begin(self, stream: Stream) -> None:
+    def begin(self, stream: OutgoingStream) -> None:
         """A new round, from the lowest number."""
         stream.begin()
         self._end_old(stream)
         self._pump(stream)
 
-    def progress(self, stream: Stream) -> None:
+    def progress(self, stream: OutgoingStream) -> None:
         """A number was answered for good."""
         stream.failures, stream.noticed = 0, False
         if not stream.rows:
@@ -95,7 +95,7 @@ class Sending:
             stream.due = self._context.now + self._context.limits.answer_ms
             self._pump(stream)
 
-    def pause(self, stream: Stream, at_least_ms: int = 0) -> None:
+    def pause(self, stream: OutgoingStream, at_least_ms: int = 0) -> None:
         """An attempt has failed: wait, then begin again from the lowest number."""
         context, limits = self._context, self._context.limits
         stream.failures += 1
@@ -109,13 +109,13 @@ class Sending:
         if stream.noticed and not context.online:
             stream.due = None  # nothing left to count: the next connection sends it
 
-    def void(self, stream: Stream, row: Outgoing, why: str) -> None:
+    def void(self, stream: OutgoingStream, row: Outgoing, why: str) -> None:
         """Give a number up, and send the void now if the message itself was already sent."""
         row = self._streams.void(stream, row, why)
         if self._context.online and not stream.paused and row.n <= stream.sent:
             self._ask(stream, row)
 
-    def to_nobody(self, stream: Stream) -> None:
+    def to_nobody(self, stream: OutgoingStream) -> None:
         """There is no such account: the messages have failed now; their numbers are voided once it exists."""
         self._lists.forget(stream.to)
         for other in self._streams.to(stream.to):
@@ -124,7 +124,7 @@ class Sending:
                     self._streams.end(other, row, "unknown_recipient")
         self.pause(stream)
 
-    def _end_old(self, stream: Stream) -> None:
+    def _end_old(self, stream: OutgoingStream) -> None:
         oldest = self._context.now - self._context.limits.lifetime_ms
         for row in list(stream.rows.values()):
             if row.composed_at >= oldest:
@@ -135,7 +135,7 @@ class Sending:
 
     # --- what goes out --------------------------------------------------------------------------
 
-    def _pump(self, stream: Stream) -> None:
+    def _pump(self, stream: OutgoingStream) -> None:
         """Send what the window allows."""
         context = self._context
         if not context.online or stream.paused or not stream.rows:
@@ -153,7 +153,7 @@ class Sending:
         if stream.due is None and not stream.paused and stream.rows:
             stream.due = context.now + context.limits.answer_ms
 
-    def _ask(self, stream: Stream, row: Outgoing) -> bool:
+    def _ask(self, stream: OutgoingStream, row: Outgoing) -> bool:
         """Send one row; False: a list or keys must come first, and the stream is pumped again when they are here."""
         if not row.void:
             to, own = self._list(stream, row.to), self._list(stream, self._context.identity.account)
@@ -181,25 +181,25 @@ class Sending:
         self._say(stream, row.n, Voided(row.to, row.lane, row.n, stream.floor, row.id))
         return True
 
-    def _say(self, stream: Stream, n: int, body: Sent | Voided) -> None:
+    def _say(self, stream: OutgoingStream, n: int, body: Sent | Voided) -> None:
         round_, answered = stream.round, self._context.signals.number_answered
         self._context.ask(body, lambda said: answered(stream, n, round_, said))
 
     # --- what must be there first ---------------------------------------------------------------
 
-    def _list(self, stream: Stream, account: int) -> DeviceList | None:
+    def _list(self, stream: OutgoingStream, account: int) -> DeviceList | None:
         if (known := self._lists.of(account)) is None:
             self._lists.want(account, stream, lambda _: self._pump(stream), lambda: self._wait(stream))
         return known
 
-    def _is_ready(self, stream: Stream, row: Outgoing, to: DeviceList, own: DeviceList) -> bool:
+    def _is_ready(self, stream: OutgoingStream, row: Outgoing, to: DeviceList, own: DeviceList) -> bool:
         """Whether there is a session with every device that has no envelope yet; asked for if not."""
         fresh = unsealed(row, addressed(self._context, row, to, own))
         return not fresh or self._sealer.ready(
             fresh, stream, lambda: self._pump(stream), lambda: self._wait(stream)
         )  # fmt: skip
 
-    def _wait(self, stream: Stream) -> None:
+    def _wait(self, stream: OutgoingStream) -> None:
         """A list or a key is not available now: try by the schedule, or as soon as it is."""
         if stream.rows and not stream.paused:
             self.pause(stream)

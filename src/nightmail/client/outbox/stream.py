@@ -11,7 +11,7 @@ from nightmail.client.store.rows import Outgoing
 from nightmail.model.words import Lane
 
 
-class Stream:
+class OutgoingStream:
     __slots__ = ("due", "failures", "lane", "noticed", "paused", "renumbered", "round", "rows", "sent", "to", "waits")
 
     def __init__(self, to: int, lane: Lane) -> None:

@@ -16,55 +16,55 @@ from nightmail.client.store.rows import Outgoing
 from nightmail.model.ids import account_of
 from nightmail.model.words import Lane
 
-from .stream import Stream
+from .stream import OutgoingStream
 from .ticks import Ticks
 
 
 class Streams:
     def __init__(self, context: Context, ticks: Ticks) -> None:
         self._context, self._ticks = context, ticks
-        self._streams: dict[tuple[int, Lane], Stream] = {}
+        self._streams: dict[tuple[int, Lane], OutgoingStream] = {}
         for row in context.store.outgoing():
             stream = self.of(row.to, row.lane)
             stream.put(row)
             stream.pause(0)  # the schedule runs from the beginning, connected or not
 
-    def __iter__(self) -> Iterator[Stream]:
+    def __iter__(self) -> Iterator[OutgoingStream]:
         """The streams that there are now; the caller may add and drop streams meanwhile."""
         return iter(list(self._streams.values()))
 
-    def of(self, to: int, lane: Lane) -> Stream:
+    def of(self, to: int, lane: Lane) -> OutgoingStream:
         if (stream := self._streams.get((to, lane))) is None:
-            stream = self._streams[to, lane] = Stream(to, lane)
+            stream = self._streams[to, lane] = OutgoingStream(to, lane)
         return stream
 
-    def to(self, account: int) -> list[Stream]:
+    def to(self, account: int) -> list[OutgoingStream]:
         """The streams to an account, in either lane."""
         return [stream for lane in Lane if (stream := self._streams.get((account, lane))) is not None]
 
-    def discard(self, stream: Stream) -> None:
+    def discard(self, stream: OutgoingStream) -> None:
         """Nothing waits in this stream. A late answer finds nothing to change."""
         assert not stream.rows
         self._streams.pop((stream.to, stream.lane), None)
 
     # --- rows -----------------------------------------------------------------------------------
 
-    def put(self, stream: Stream, row: Outgoing) -> None:
+    def put(self, stream: OutgoingStream, row: Outgoing) -> None:
         stream.put(row)
         self._context.store.put_outgoing(row)
 
-    def drop(self, stream: Stream, row: Outgoing) -> None:
+    def drop(self, stream: OutgoingStream, row: Outgoing) -> None:
         """The number is answered for good."""
         del stream.rows[row.n]
         self._context.store.drop_outgoing(row.to, row.lane, row.n)
 
-    def void(self, stream: Stream, row: Outgoing, why: str) -> Outgoing:
+    def void(self, stream: OutgoingStream, row: Outgoing, why: str) -> Outgoing:
         """Give a number up. The server must still hear of it: it takes no number before the one below it."""
         row = replace(row, void=why)
         self.put(stream, row)
         return row
 
-    def end(self, stream: Stream, row: Outgoing, why: str) -> Outgoing:
+    def end(self, stream: OutgoingStream, row: Outgoing, why: str) -> Outgoing:
         """The row cannot be sent: the message has failed, and its number is given up."""
         self.fail(row, why)
         return self.void(stream, row, why)

@@ -20,7 +20,7 @@ from .ticks import Ticks
 class Successors:
     def __init__(self, context: Context, lists: DeviceLists, ticks: Ticks, outbox: Outbox) -> None:
         self._context, self._lists, self._ticks, self._outbox = context, lists, ticks, outbox
-        self._retry = Retry(context, self._look_for_all)
+        self.retry = Retry(context, self._look_for_all)
 
     def removed(self, message: Message, device: int, at: int, reason: str) -> None:
         """A device was removed before it had this message. If it was the last one, look for its successors."""
@@ -35,17 +35,8 @@ class Successors:
             self._look(message.peer)
 
     def connected(self) -> None:
-        self._retry.reset()
+        self.retry.reset()
         self._look_for_all()
-
-    def lost(self) -> None:
-        self._retry.cancel()
-
-    def deadline(self) -> int | None:
-        return self._retry.due
-
-    def tick(self) -> None:
-        self._retry.tick()
 
     def _look_for_all(self) -> None:
         for peer in {message.peer for message in self._orphans()}:
@@ -54,16 +45,16 @@ class Successors:
     def _look(self, peer: int) -> None:
         if self._context.online:
             self._lists.forget(peer)
-            self._lists.want(peer, (self, peer), self._found, self._retry.later)
+            self._lists.want(peer, (self, peer), self._found, self.retry.later)
 
     def _found(self, listed: DeviceList) -> None:
         """The list is here: for which of its devices was the message never sealed?"""
-        self._retry.reset()
+        self.retry.reset()
         for message in self._orphans():
             if message.peer != listed.account:
                 continue
             if not message.at and self._is_unanswered(message):
-                self._retry.later()
+                self.retry.later()
                 continue
             self._context.store.drop_orphan(message.id)
             if not message.at or not self._ticks.is_lost(message):

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from nightmail.client.events import DeliveryReceipt, MessageFailed, SentAck
 from nightmail.client.machine.context import Context
-from nightmail.client.messages import Message, Place, Tick, conversation_id
+from nightmail.client.messages import DeviceDelivery, Message, Tick, conversation_id
 from nightmail.client.store.rows import Outgoing
 from nightmail.model.answers import Accepted
 from nightmail.model.ids import account_of
@@ -34,7 +34,7 @@ class Ticks:
             return
         # The answer may be to an earlier attempt, which was sealed by an older list.
         addressed = row.sealed.get(said.list_version, ())
-        places = {device: Place() for device in addressed} | message.places
+        places = {device: DeviceDelivery() for device in addressed} | message.places
         message = replace(message, at=said.at, places=places, state=Tick.SENT, reason="")
         self._put(message)
         conversation = store.conversation(message.peer)
@@ -56,11 +56,11 @@ class Ticks:
 
     def place(self, message: Message, device: int, state: Tick, at: int, reason: str = "") -> bool:
         """The message reached a state on one device. States never go back. Whether this was new."""
-        before = message.places.get(device, Place())
+        before = message.places.get(device, DeviceDelivery())
         # After a failure a re-seal may still arrive; a device that has the message never loses it again.
         if _RANK[state] <= _RANK[before.state]:
             return False
-        place = Place(state, at, reason, before.reseals)
+        place = DeviceDelivery(state, at, reason, before.reseals)
         self._put(replace(message, places={**message.places, device: place}))
         if state is not Tick.READ:
             self._context.tell(DeliveryReceipt(message.id, self.conversation(message), at, device, state, reason))
@@ -72,13 +72,13 @@ class Ticks:
 
     def addressed(self, message: Message, devices: Iterable[int]) -> Message:
         """The message is sealed for these devices, too; it has failed if no device is left."""
-        message = replace(message, places={device: Place() for device in devices} | message.places)
+        message = replace(message, places={device: DeviceDelivery() for device in devices} | message.places)
         self._put(message)
         return message
 
     def count_reseal(self, message: Message, device: int) -> bool:
         """Count one more re-seal for a device; False if the limit is reached."""
-        place = message.places.get(device, Place())
+        place = message.places.get(device, DeviceDelivery())
         if place.reseals >= self._context.limits.reseals:
             return False
         place = replace(place, reseals=place.reseals + 1)

@@ -8,5 +8,6 @@ own_device_list.py   the account's signed list
 revocations.py       devices that must be revoked
 move_out.py          the account moves away from this device
 move_in.py           the account moves to this device
+read_sync.py         what was read on one device is read on all
 controls.py          the control messages for all of this
 """

@@ -14,7 +14,7 @@ from msgspec import Struct
 from nightmail.client.messages import Message, Tick
 from nightmail.client.store.rows import Contact, Trusted
 from nightmail.e2ee.content import Content, decode_content, encode_content
-from nightmail.e2ee.errors import Malformed
+from nightmail.e2ee.errors import BadEncoding
 from nightmail.model.ids import MessageId
 from nightmail.model.words import Kind, Lane
 
@@ -95,7 +95,7 @@ class HistoryPart(Struct, frozen=True, array_like=True):
         return cls(number, count, first, handles, tuple(trusted), tuple(contacts), tuple(messages))
 
     def check(self) -> None:
-        """Raises Malformed unless it can be stored as it is."""
+        """Raises BadEncoding unless it can be stored as it is."""
         numbers = [self.number - 1, self.count - self.number, self.first, self.count, *self.handles]
         for row in self.trusted:
             numbers += [row.account, row.changed_at, *row.left, *row.left.values()]
@@ -105,10 +105,10 @@ class HistoryPart(Struct, frozen=True, array_like=True):
             try:
                 MessageId.parse(past.id)
             except ValueError:
-                raise Malformed("part of a history", "a message under no id") from None
+                raise BadEncoding("part of a history", "a message under no id") from None
             decode_content(past.body)
         if any(not 0 <= number < 1 << 62 for number in numbers):
-            raise Malformed("part of a history", "a number that is none")
+            raise BadEncoding("part of a history", "a number that is none")
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -143,7 +143,7 @@ def read_of(data: bytes) -> list[str]:
     try:
         return _ids(data)
     except msgspec.DecodeError:
-        raise Malformed("control message", "what was read") from None
+        raise BadEncoding("control message", "what was read") from None
 
 
 def numbers_of(data: bytes, count: int) -> list[int]:
@@ -152,7 +152,7 @@ def numbers_of(data: bytes, count: int) -> list[int]:
     except msgspec.DecodeError:
         said = []
     if len(said) != count or any(not 0 <= number < 1 << 62 for number in said):
-        raise Malformed("control message", f"{count} numbers")
+        raise BadEncoding("control message", f"{count} numbers")
     return said
 
 
@@ -160,6 +160,6 @@ def part_of(data: bytes) -> HistoryPart:
     try:
         part = _part(data)
     except msgspec.DecodeError:
-        raise Malformed("control message", "a part of a history") from None
+        raise BadEncoding("control message", "a part of a history") from None
     part.check()
     return part

@@ -22,10 +22,11 @@ from msgspec.structs import replace
 from nightmail.client.errors import Misused
 from nightmail.client.events import DeviceLinked, DeviceNotLinked
 from nightmail.client.machine.context import Context
+from nightmail.client.machine.retry import Timer
 from nightmail.client.outbox.outbox import Outbox
 from nightmail.client.store.rows import Outgoing
 from nightmail.client.trust.e2ee_sealer import E2eeSealer
-from nightmail.e2ee.identity import Address, Identity
+from nightmail.e2ee.identity import Address, PublicIdentity
 from nightmail.e2ee.peers import Peer
 from nightmail.e2ee.provision import make_provision
 
@@ -71,13 +72,13 @@ class DeviceLinking:
     ) -> None:
         self._context, self._e2ee, self._outbox = context, e2ee, outbox
         self._move_out, self._revocations = move_out, revocations
-        self._due: int | None = None
+        self.timer = Timer(context, self.step)
 
     def begin(self, pending: PendingLink) -> None:
         """The person agreed to this device. Raises Misused."""
         if not self._e2ee.own_list.is_primary:
             raise Misused("only the primary device of an account can link another")
-        Identity.decode(pending.identity)
+        PublicIdentity.decode(pending.identity)
         self._revocations.spare(pending.device)
         self._context.store.put_errand(_name(pending.device), _encode(replace(pending, since=self._context.now)))
         self.step()
@@ -93,17 +94,6 @@ class DeviceLinking:
 
     def connected(self) -> None:
         self.step()
-
-    def lost(self) -> None:
-        self._due = None
-
-    def deadline(self) -> int | None:
-        return self._due
-
-    def tick(self) -> None:
-        if self._due is not None and self._context.now >= self._due:
-            self._due = None
-            self.step()
 
     def step(self) -> None:
         """Take every pending link as far as it goes now."""
@@ -122,8 +112,8 @@ class DeviceLinking:
             self.dismiss(pending.device, "it did not come in time")
             self._revocations.revoke(pending.device)
             return
-        device, identity = pending.device, Identity.decode(pending.identity)
-        e2ee.sessions.pending[device] = Peer.of(pending.address, identity)
+        device, identity = pending.device, PublicIdentity.decode(pending.identity)
+        e2ee.sessions.add_pending(Peer.of(pending.address, identity))
         if not e2ee.sessions.ready({device: pending.registration}, self, self.step, partial(self._later, pending)):
             return
         listed = e2ee.believed.of(own)
@@ -135,7 +125,7 @@ class DeviceLinking:
         )  # fmt: skip
         self._outbox.control(own, control(Control.PROVISION, data), only=device)
         context.store.drop_errand(name)
-        e2ee.sessions.pending.pop(device, None)
+        e2ee.sessions.confirm_pending(device)
         if pending.hand_over:
             self._move_out.begin(device)
 
@@ -152,8 +142,7 @@ class DeviceLinking:
 
     def _later(self, pending: PendingLink) -> None:
         now = self._context.now
-        due = now + max(KEYS_MS, (now - pending.since) // KEYS_PART)
-        self._due = due if self._due is None else min(self._due, due)
+        self.timer.set_earlier(now + max(KEYS_MS, (now - pending.since) // KEYS_PART))
 
 
 def _name(device: int) -> str:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from nightmail.client.errors import Misused
-from nightmail.client.link.clock import Clock
+from nightmail.client.link.clock import ClientClock
 from nightmail.client.profile.profile import Profile
 from nightmail.client.profile.protection import Secret
 from nightmail.client.store.port import Store
@@ -106,7 +106,7 @@ def begin(
         identity = store.identity()
         if identity is None:
             identity = choose_identity(handle)
-            keys = make_keys(Address(0, identity.registration), SYSTEM, Clock()())
+            keys = make_keys(Address(0, identity.registration), SYSTEM, ClientClock()())
             store.put_identity(identity)
             store.put_own_keys(OwnKeys(encode_keys(keys)))
             store.put_errand(ERRAND, SYSTEM.draw(SECRET_BYTES))

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from nightmail.client.events import Moved
 from nightmail.client.machine.context import Context
 from nightmail.client.outbox.outbox import Outbox
-from nightmail.client.store.rows import Mark, Numbered, Outgoing
+from nightmail.client.store.rows import MessageNumber, Outgoing, ReadMark
 from nightmail.client.trust.believed_lists import BelievedLists
-from nightmail.e2ee.errors import Refused
+from nightmail.e2ee.errors import Rejected
 from nightmail.model.ids import account_of
 from nightmail.model.spans import add_span, contains, pairs
 from nightmail.model.words import Lane
@@ -54,7 +54,7 @@ class MoveIn:
             self._outbox.control(account_of(device), numbers(Control.READY, [lane]), only=device, lane=lane)
 
     def take(self, device: int, data: bytes) -> None:
-        """A part, in whatever order they come. Raises Malformed."""
+        """A part, in whatever order they come. Raises BadEncoding."""
         part, store = part_of(data), self._context.store
         state = store.errand(ERRAND)
         if state is None or _numbers(state)[0] != device:
@@ -91,7 +91,7 @@ class MoveIn:
         store = self._context.store
         for row in part.trusted:
             if row.account != self._context.identity.account:
-                with suppress(Refused):
+                with suppress(Rejected):
                     self._believed.adopt(row)
         for contact in part.contacts:
             if store.contact(contact.account) is None:
@@ -110,6 +110,6 @@ class MoveIn:
         if past.unread and not past.own:
             lane, n = past.unread
             own = self._context.identity.account
-            store.put_numbered(Numbered(past.by, own, lane, n, past.id, Mark.UNREAD))
+            store.put_numbered(MessageNumber(past.by, own, lane, n, past.id, ReadMark.UNREAD))
         conversation = store.conversation(past.peer)
         store.put_conversation(replace(conversation, seen=max(conversation.seen, past.at)))

@@ -20,10 +20,11 @@ from msgspec.structs import replace
 
 from nightmail.client.events import Moved
 from nightmail.client.machine.context import Context
+from nightmail.client.machine.retry import Timer
 from nightmail.client.messages import Message, Tick
 from nightmail.client.outbox.control_copies import ControlCopies
 from nightmail.client.outbox.outbox import Outbox
-from nightmail.client.store.rows import Contact, Mark, Trusted
+from nightmail.client.store.rows import Contact, ReadMark, Trusted
 from nightmail.client.trust.e2ee_sealer import E2eeSealer
 from nightmail.model.records import Unlinked
 from nightmail.model.words import Lane
@@ -49,7 +50,7 @@ _numbers = msgspec.msgpack.Decoder(list[int]).decode
 class MoveOut:
     def __init__(self, context: Context, e2ee: E2eeSealer, outbox: Outbox, control_copies: ControlCopies) -> None:
         self._context, self._e2ee, self._outbox, self._control_copies = context, e2ee, outbox, control_copies
-        self._due: int | None = None
+        self.timer = Timer(context, self._leave)
         self._leaves = context.store.errand(LEAVING) is not None
 
     def begin(self, device: int) -> None:
@@ -74,30 +75,16 @@ class MoveOut:
             self._control_copies.has_all(device)
             key_stock = self._e2ee.key_stock
             key_stock.put(replace(key_stock.keys, account=b""))
-            self._due = self._context.now
+            self.timer.set(self._context.now)
 
     def message_stored(self, message: Message) -> None:
         """A message came to this device. If the history was cut already, it is sent after it."""
         if self._leaves:
             self._context.store.put_errand(f"{LATE}{message.id}", b"")
 
-    # --- the connection and the clock -----------------------------------------------------------
-
     def connected(self) -> None:
         if self._context.store.errand(LEAVING) is not None:
-            self._due = self._context.now + SETTLE_MS
-
-    def lost(self) -> None:
-        self._due = None
-
-    def deadline(self) -> int | None:
-        return self._due
-
-    def tick(self) -> None:
-        if self._due is not None and self._context.now >= self._due and self._context.online:
-            self._due = None
-            if self._context.store.errand(LEAVING) is not None:
-                self._leave()
+            self.timer.set(self._context.now + SETTLE_MS)
 
     # --- the history ----------------------------------------------------------------------------
 
@@ -139,7 +126,7 @@ class MoveOut:
                         yield PastMessage.of(message, unread.get((message.id, message.by)))
 
     def _unread(self) -> dict[tuple[str, int], tuple[Lane, int]]:
-        return {(row.id, row.by): (row.lane, row.n) for row in self._context.store.marked(Mark.UNREAD)}
+        return {(row.id, row.by): (row.lane, row.n) for row in self._context.store.marked(ReadMark.UNREAD)}
 
     def _parts(self, items: Iterator[Item]) -> Iterator[list[Item]]:
         """At least one part, so that there is a last one. None is longer than what can be sealed."""
@@ -168,7 +155,7 @@ class MoveOut:
         if not done:
             return
         if store.outgoing():
-            self._due = self._context.now + SETTLE_MS
+            self.timer.set(self._context.now + SETTLE_MS)
             return
         if late := store.errands(LATE):
             found = [store.message(name.removeprefix(LATE)) for name in late]

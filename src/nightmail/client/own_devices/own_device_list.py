@@ -22,9 +22,8 @@ from nightmail.client.machine.retry import Retry
 from nightmail.client.trust.believed_lists import LEFT_MS, BelievedLists
 from nightmail.client.trust.device_lists import DeviceLists
 from nightmail.client.trust.key_stock import KeyStock
-from nightmail.e2ee.identity import Address, Identity
-from nightmail.e2ee.lists import DEPARTED_MAX, Departed, sign_list
-from nightmail.e2ee.lists import DeviceList as SignedList
+from nightmail.e2ee.identity import Address, PublicIdentity
+from nightmail.e2ee.lists import DEPARTED_MAX, Departed, SignedDeviceList, sign_list
 from nightmail.model.answers import Done, Said
 from nightmail.model.records import Listed
 from nightmail.model.refusals import ListConflict, Refusal
@@ -42,12 +41,12 @@ class OwnDeviceList:
     def __init__(self, context: Context, lists: DeviceLists, believed: BelievedLists, key_stock: KeyStock) -> None:
         self._context, self._lists, self._believed, self._key_stock = context, lists, believed, key_stock
         self._asked = False
-        self._retry = Retry(context, self.look)
+        self.retry = Retry(context, self.look)
         self._taken = b""
         """The list that the server said it took."""
-        self._refused: tuple[int, dict[Address, Identity]] | None = None
+        self._refused: tuple[int, dict[Address, PublicIdentity]] | None = None
         """The list that the server refused although it was the next version: it names a device that is gone."""
-        self._pending: dict[Address, Identity] = {}
+        self._pending: dict[Address, PublicIdentity] = {}
         """Devices that are to be listed: one with each list, so that a refusal tells which of them is gone."""
         self._minute, self._signed = 0, 0
         """Since when, and how many lists were signed since."""
@@ -68,12 +67,12 @@ class OwnDeviceList:
         known = self._believed.of(self._context.identity.account)
         return known is not None and self._key_stock.keys.address not in known.devices
 
-    def add(self, address: Address, identity: Identity) -> None:
+    def add(self, address: Address, identity: PublicIdentity) -> None:
         """List this device, too."""
         if address not in self._pending:
             self._pending[address] = identity
-            self._retry.cancel()
-        if self._retry.due is None:
+            self.retry.cancel()
+        if self.retry.due is None:
             self.look()
 
     def drop(self, device: int) -> None:
@@ -90,18 +89,12 @@ class OwnDeviceList:
 
     def lost(self) -> None:
         self._asked = False
-        self._retry.cancel()
-
-    def deadline(self) -> int | None:
-        return self._retry.due
-
-    def tick(self) -> None:
-        self._retry.tick()
+        self.retry.cancel()
 
     def seen(self, item: Devices) -> None:
         """The server said which devices this account has."""
         if not self.is_primary and self._misses_itself:
-            self._retry.later()
+            self.retry.later()
         if not self.is_primary or not self._key_stock.is_published or self._asked:
             return
         wanted = self._wanted(item)
@@ -111,13 +104,13 @@ class OwnDeviceList:
         behind = item.version < newest.version or (item.version == newest.version and item.signed != newest.signed)
         if known is not None and known.devices == wanted and shown and not behind:
             self._told_jump = False
-            self._retry.reset()
+            self.retry.reset()
             self._listed(known)
             return
         if known is not None and known.devices == wanted and known.signed == self._taken and not shown:
             # The server said that it took this list, and shows another. Signing in a circle would not help.
             self._taken = b""
-            self._retry.later()
+            self.retry.later()
             return
         if not self._may_sign(item, newest):
             return
@@ -143,14 +136,14 @@ class OwnDeviceList:
             Listed(item.account, signed.version, devices, signed.signed), partial(self._answered, signed)
         )  # fmt: skip
 
-    def _wanted(self, item: Devices) -> dict[Address, Identity]:
+    def _wanted(self, item: Devices) -> dict[Address, PublicIdentity]:
         keys, known = self._key_stock.keys, self._believed.of(item.account)
         wanted = {
             address: who for address, who in (known.devices if known else {}).items() if address.device in item.devices
         }
         return {**wanted, keys.address: keys.identity.public, **dict(list(self._pending.items())[:1])}
 
-    def _newest(self, known: SignedList | None) -> Newest:
+    def _newest(self, known: SignedDeviceList | None) -> Newest:
         """The newest list that was ever signed for this account, as far as this device knows."""
         row = self._context.store.own_keys()
         assert row is not None
@@ -168,24 +161,24 @@ class OwnDeviceList:
     def _may_sign(self, item: Devices, newest: Newest) -> bool:
         """Whether to sign now: not before the next attempt is due, not too many, and not after a jump in versions."""
         context = self._context
-        if self._retry.due is not None and context.now < self._retry.due:
+        if self.retry.due is not None and context.now < self.retry.due:
             return False
         if item.version > newest.version + context.limits.list_jump:
             if not self._told_jump:
                 self._told_jump = True
                 why = f"version {item.version} is claimed, but {newest.version} was signed last"
                 context.tell(ListRefused(item.account, context.handle(item.account), why))
-            self._retry.later()
+            self.retry.later()
             return False
         if not 0 <= context.now - self._minute < MINUTE_MS:
             self._minute, self._signed = context.now, 0
         if self._signed >= context.limits.lists_per_minute:
-            self._retry.wait_until(self._minute + MINUTE_MS)
+            self.retry.set(self._minute + MINUTE_MS)
             return False
         self._signed += 1
         return True
 
-    def _departed(self, item: Devices, wanted: dict[Address, Identity]) -> dict[Address, Departed]:
+    def _departed(self, item: Devices, wanted: dict[Address, PublicIdentity]) -> dict[Address, Departed]:
         """Devices that left recently: a contact that never saw them on a list must be able to judge what they sent."""
         store, now, known = self._context.store, self._context.now, self._believed.of(item.account)
         if known is None:
@@ -198,7 +191,7 @@ class OwnDeviceList:
         latest = sorted(gone.items(), key=lambda each: -each[1].at)
         return dict([each for each in latest if each[0].device not in there][:DEPARTED_MAX])
 
-    def _answered(self, signed: SignedList, said: Said) -> None:
+    def _answered(self, signed: SignedDeviceList, said: Said) -> None:
         self._asked = False
         if isinstance(said, Done):
             self._taken = signed.signed
@@ -206,16 +199,16 @@ class OwnDeviceList:
             self._lists.forget(signed.account)
             self.look()
             self._listed(signed)
-        elif isinstance(said, ListConflict) and said.version != signed.version - 1 and not self._retry.failures:
-            self._retry.count()
+        elif isinstance(said, ListConflict) and said.version != signed.version - 1 and not self.retry.failures:
+            self.retry.count()
             self.look()
         elif isinstance(said, ListConflict):
             self._refused = (signed.version, signed.devices) if said.version == signed.version - 1 else None
-            self._retry.later()
+            self.retry.later()
         elif isinstance(said, Refusal):
-            self._retry.later()
+            self.retry.later()
 
-    def _listed(self, signed: SignedList) -> None:
+    def _listed(self, signed: SignedDeviceList) -> None:
         """The server has this list: it said so or, if that answer was lost, it shows it."""
         if listed := [address for address in self._pending if address in signed.devices]:
             for address in listed:

@@ -20,9 +20,8 @@ from nightmail.client.trust.believed_lists import BelievedLists
 from nightmail.client.trust.device_lists import DeviceLists
 from nightmail.client.trust.key_stock import KeyStock
 from nightmail.e2ee.content import decode_content
-from nightmail.e2ee.errors import NotAsAnnounced, Refused
-from nightmail.e2ee.lists import DeviceList as SignedList
-from nightmail.e2ee.lists import check_list
+from nightmail.e2ee.errors import NotAsAnnounced, Rejected
+from nightmail.e2ee.lists import SignedDeviceList, check_list
 from nightmail.e2ee.provision import check_provision
 from nightmail.e2ee.sealing import open_entry
 from nightmail.model.ids import account_of
@@ -41,7 +40,7 @@ class Pairing:
     def __init__(self, context: Context, lists: DeviceLists, believed: BelievedLists, key_stock: KeyStock) -> None:
         self._context, self._lists, self._believed, self._key_stock = context, lists, believed, key_stock
         self._secret = context.store.errand(ERRAND)
-        self._offered: SignedList | None = None
+        self._offered: SignedDeviceList | None = None
         """What the server says is the account's list. Nobody has vouched for it yet."""
         self._entries: list[Entry] = []
 
@@ -59,7 +58,7 @@ class Pairing:
         """The server sent this account's list. Whether it is vouched for now."""
         try:
             self._offered = check_list(item.signed, item.account) if item.signed else None
-        except Refused:
+        except Rejected:
             self._offered = None
         return any(self._try(entry) for entry in self._entries)
 
@@ -94,7 +93,7 @@ class Pairing:
             said = check_provision(secret, keys.address, content.data or b"")
             if said.key != offered.key:
                 raise NotAsAnnounced("account key")
-        except Refused:
+        except Rejected:
             return False
         self._believed.put(offered)
         if said.signing:

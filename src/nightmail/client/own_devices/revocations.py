@@ -21,7 +21,7 @@ ERRAND = "revoke "
 class Revocations:
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._retry = Retry(context, self._ask_all)
+        self.retry = Retry(context, self._ask_all)
 
     def revoke(self, device: int) -> None:
         self._context.store.put_errand(_name(device), b"")
@@ -33,17 +33,8 @@ class Revocations:
             self._context.store.drop_errand(_name(device))
 
     def connected(self) -> None:
-        self._retry.reset()
+        self.retry.reset()
         self._ask_all()
-
-    def lost(self) -> None:
-        self._retry.cancel()
-
-    def deadline(self) -> int | None:
-        return self._retry.due
-
-    def tick(self) -> None:
-        self._retry.tick()
 
     def _ask_all(self) -> None:
         for name in self._context.store.errands(ERRAND):
@@ -55,7 +46,7 @@ class Revocations:
 
     def _answered(self, device: int, said: Said) -> None:
         if isinstance(said, Refusal) and said.retry:
-            self._retry.later()
+            self.retry.later()
             return
         # Done; or refused for good: the device is gone, or no longer this device's to revoke.
         self.spare(device)

@@ -1,6 +1,6 @@
-"""Where 32 random bytes are kept for a profile: a file, or the system's keyring.
+"""Where the 32 random bytes that protect a profile are stored: a file, or the system's keyring.
 
-Knows:   the rights of a key file; the package `keyring`, imported only if it is asked for.
+Knows:   the permissions of a key file; the package `keyring`, imported only if it is asked for.
 Never:   makes a key file that others can read, or half of one.
 """
 
@@ -20,7 +20,7 @@ _FILE_BYTES_MAX = 1_024
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """All of it or what was there before, also after a power cut."""
+    """The file has all of the content or what was there before, also after a power cut."""
     beside = path.with_name(f".{path.name}.new")
     try:
         beside.unlink(missing_ok=True)
@@ -43,7 +43,7 @@ def write_durably(path: Path, content: bytes) -> None:
 
 
 def make_file(path: Path) -> None:
-    """One that is there already is used as it is: a profile that was not finished, or one file for several."""
+    """An existing file is used as it is: its profile was not finished, or several profiles share it."""
     if not path.exists():
         write_durably(path, os.urandom(KEY_BYTES).hex().encode() + b"\n")
     from_file(path, path.parent)
@@ -75,7 +75,7 @@ def drop_file(path: Path) -> None:
 
 def _keyring(folder: Path) -> Any:
     try:
-        import keyring  # noqa: PLC0415  # an extra that most do without
+        import keyring  # noqa: PLC0415  # an optional extra
     except ImportError:
         raise ProfileLocked(
             "keyring", f"the profile {folder} needs the system's keyring: pip install 'nightmail[keyring]'"
@@ -84,7 +84,7 @@ def _keyring(folder: Path) -> Any:
 
 
 def make_in_keyring(service: str, folder: Path) -> str:
-    """The entry under which it is kept."""
+    """Store a new key; the entry's name."""
     keyring, entry = _keyring(folder), f"profile {os.urandom(8).hex()}"
     try:
         keyring.set_password(service, entry, os.urandom(KEY_BYTES).hex())
@@ -104,7 +104,7 @@ def from_keyring(service: str, entry: str, folder: Path) -> bytes:
     with suppress(ValueError):
         if len(key := bytes.fromhex(text)) == KEY_BYTES:
             return key
-    raise WrongSecret("keyring", "the keyring holds something else than a key")
+    raise WrongSecret("keyring", "the keyring holds something that is not a key")
 
 
 def drop_from_keyring(service: str, entry: str) -> None:

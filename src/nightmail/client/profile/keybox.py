@@ -1,11 +1,11 @@
-"""The file `key` of a profile: the database's key, sealed by whatever keeps it.
+"""The file `key` of a profile: the database's key, sealed under a passphrase, a key file or the keyring.
 
 Knows:   how each kind of secret becomes a key, and what a new one needs before the old one may go.
-Touches: `key` in a profile folder that somebody else has locked; a key file; the keyring, if that is asked for.
+Touches: `key` in a profile folder that the caller has locked; a key file; the keyring, if that is asked for.
 Never:   writes a key, or a passphrase, that is not sealed; a key file and the keyring hold what seals it.
 
-The database's own key is random and never changes, so a new passphrase costs one small file, not a new
-database. Whoever kept the old `key` file and the old passphrase can still open a copy.
+The database's own key is random and never changes, so a new passphrase costs one small file, not a new database. An
+old copy of the `key` file still opens a copy of the database with the old passphrase.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def kind_of(folder: Path) -> str:
-    """What a profile is kept by: "passphrase", "key_file" or "keyring"; empty: there is none yet."""
+    """What protects a profile: "passphrase", "key_file" or "keyring"; empty: there is no profile yet."""
     box = read(folder)
     return "" if box is None else str(box.__struct_config__.tag)
 
@@ -85,13 +85,13 @@ def open_box(folder: Path, secret: Secret | None) -> bytes | None:
 
 
 def make_box(folder: Path, secret: Secret, key: bytes) -> None:
-    """Seal the key by a secret, durably; what kept it before, if it was made by us, goes afterwards."""
+    """Seal the key under a secret, durably; then delete what protected it before, if it was made here."""
     before = read(folder)
     box = _new_box(folder, secret)
     box = replace(box, nonce=os.urandom(_NONCE_BYTES))
     sealed = AESGCM(_wrapping_key(folder, box, secret)).encrypt(box.nonce, key, _bound(box))
     key_places.write_durably(folder / NAME, _encode(replace(box, sealed=sealed)) + b"\n")
-    _let_go(folder, before, box)
+    _delete_former(folder, before, box)
 
 
 def read(folder: Path) -> Box | None:
@@ -113,7 +113,7 @@ def read(folder: Path) -> Box | None:
 
 
 def _is_sound(box: Box) -> bool:
-    """Whether we can have written it; whether what is in it is true, the seal tells."""
+    """Whether this program can have written it. Whether its content is true, the seal tells."""
     whole = len(box.nonce) == _NONCE_BYTES and len(box.sealed) == KEY_BYTES + _MAC_BYTES
     return whole and not (isinstance(box, FileBox) and "\0" in box.path)
 
@@ -122,7 +122,7 @@ def _is_sound(box: Box) -> bool:
 
 
 def _wrapping_key(folder: Path, box: Box, secret: Secret | None) -> bytes:
-    """What seals the key. Without a secret, whatever the profile itself says where to look."""
+    """The key that seals the key. Without a secret, it is looked for where the profile says."""
     match box, secret:
         case PassphraseBox(), Passphrase():
             return _stretched(folder, box, secret.text)
@@ -136,7 +136,9 @@ def _wrapping_key(folder: Path, box: Box, secret: Secret | None) -> bytes:
         case _, None:
             raise ProfileLocked(_tag(box), f"the profile {folder} is sealed: it needs {_words(box)}")
         case _:
-            raise ProfileLocked(_tag(box), f"the profile {folder} is sealed by {_words(box)}, not by what was given")
+            raise ProfileLocked(
+                _tag(box), f"the profile {folder} is sealed with {_words(box)}, not with the given secret"
+            )
 
 
 def _stretched(folder: Path, box: PassphraseBox, text: str) -> bytes:
@@ -154,7 +156,7 @@ def _new_box(folder: Path, secret: Secret) -> Box:
     match secret:
         case Passphrase():
             if not secret.text:
-                raise Misused("an empty passphrase keeps nothing")
+                raise Misused("an empty passphrase protects nothing")
             return PassphraseBox(salt=os.urandom(_SALT_BYTES))
         case KeyFile():
             if "\0" in os.fspath(secret.path):
@@ -167,8 +169,8 @@ def _new_box(folder: Path, secret: Secret) -> Box:
             return RingBox(service=secret.service, entry=key_places.make_in_keyring(secret.service, folder))
 
 
-def _let_go(folder: Path, before: Box | None, now: Box) -> None:
-    """What we made in the folder or in the keyring, if nothing uses it now. A key file elsewhere is somebody's own."""
+def _delete_former(folder: Path, before: Box | None, now: Box) -> None:
+    """Delete what was made here in the folder or in the keyring, if nothing uses it. Other key files are the user's."""
     match before:
         case FileBox() if Path(before.path).name == before.path and not _uses(folder, now, folder / before.path):
             key_places.drop_file(folder / before.path)
@@ -183,7 +185,7 @@ def _uses(folder: Path, box: Box, path: Path) -> bool:
 
 
 def _bound(box: Box) -> bytes:
-    """What stands beside the sealed key is sealed with it."""
+    """The associated data: everything beside the sealed key."""
     return b"nightmail profile key\0" + _encode(replace(box, sealed=b""))
 
 

@@ -1,12 +1,12 @@
-"""What a server is told instead of a PIN.
+"""The token that a server gets instead of a PIN.
 
     pin_token = Argon2id(PIN, salt = SHA-256(label ‖ 0 ‖ account)[:16]), 64 MiB, 3 passes, 1 lane, 32 bytes
 
 Knows:   no secret. The salt follows from the account, so a new device can make the same token before it knows anything.
 Never:   keeps or shows a PIN.
 
-The parameters are those of backups: a quarter of a second, once in a phone's life. They only slow down a server that
-tries PINs for itself; against everybody else it counts wrong ones, and adds a pepper.
+The parameters cost a quarter of a second, once in a phone's life. They only slow down a server that tries PINs
+itself; against everybody else the server counts wrong PINs, and adds a pepper.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PIN_CHARS = (4, 64)
 
 
 def pin_token(account: int, pin: str) -> bytes:
-    """Takes a while: on a thread, where somebody waits for others. Raises Misused for a PIN that is none."""
+    """Takes a while: call it on a thread if an event loop runs. Raises Misused if the PIN is too short or too long."""
     pin = unicodedata.normalize("NFKC", pin).strip()
     low, high = PIN_CHARS
     if not low <= len(pin) <= high:

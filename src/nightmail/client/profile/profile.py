@@ -1,6 +1,6 @@
 """A profile: one folder, one device, one process at a time, sealed at rest.
 
-    lock            who has it; the kernel lets go of it when the process ends, however it ends
+    lock            the process that has it; the kernel releases it when the process ends, however it ends
     key             the database's key, sealed by a passphrase, a key file or the keyring (keybox.py)
     nightmail.db    everything else, sealed page by page with its write-ahead log
 
@@ -24,10 +24,10 @@ LOCK_NAME = "lock"
 
 
 class Profile:
-    """Create it if need be, and hold it until `close`."""
+    """A profile folder, created if it is not there, and locked until `close`."""
 
     def __init__(self, path: Path, secret: Secret | None = None) -> None:
-        """`secret` keeps a new profile, and opens one that a passphrase keeps; a key file and the keyring are found.
+        """`secret` protects a new profile, and opens one with a passphrase; a key file and the keyring are found.
 
         Raises ProfileInUse, ProfileLocked, WrongSecret.
         """
@@ -61,14 +61,16 @@ class Profile:
         if (key := keybox.open_box(self.path, secret)) is not None:
             return key
         if (self.path / NAME).exists():
-            raise ProfileDamaged(f"the profile {self.path} has a database but no key: it was never sealed, or lost it")
+            raise ProfileDamaged(
+                f"the profile {self.path} has a database but no `key` file: it was never sealed, or the file was lost"
+            )
         # The box is durable before the database is: a crash between them leaves nothing that cannot be opened.
         key = os.urandom(keybox.KEY_BYTES)
         keybox.make_box(self.path, secret or KeyFile(), key)
         return key
 
     def keep_by(self, secret: Secret) -> None:
-        """From now on this opens it, and what opened it before does not."""
+        """Protect the key with this secret from now on; the former secret no longer opens the profile."""
         keybox.make_box(self.path, secret, self._key)
 
     def close(self) -> None:

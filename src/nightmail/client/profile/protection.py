@@ -1,17 +1,17 @@
-"""What keeps a profile's key: a passphrase, a file, or the system's keyring. Values only.
+"""What protects a profile's key: a passphrase, a file, or the system's keyring. Values only.
 
     Client("ada.profile", …, secret=Passphrase("correct horse battery staple"))
     Client("ada.profile", …, secret=KeyFile("/media/stick/ada.key"))
     Client("ada.profile", …, secret=Keyring())
 
-| kept by | opens it | does not open it |
+| protected by | can be opened by | cannot be opened by |
 |---|---|---|
-| Passphrase | who knows the passphrase, or guesses it at 64 MiB and a third of a second a try | who copies the disk |
-| Keyring | whatever runs as the same person while they are logged in | who copies the profile folder |
-| KeyFile in another place | who has both | who copies the profile folder |
-| KeyFile in the folder (default) | who copies the folder | who gets the database alone, as from a backup |
+| Passphrase | somebody who knows it, or guesses it at 64 MiB and a third of a second a try | a copy of the disk |
+| Keyring | a program that runs as the same user while they are logged in | a copy of the profile folder |
+| KeyFile in another place | somebody who has both | a copy of the profile folder |
+| KeyFile in the folder (default) | a copy of the folder | a copy of the database alone, as in a backup |
 
-Nothing here protects against whoever controls the machine while a client is open.
+Nothing here protects against somebody who controls the machine while a client is open.
 """
 
 from __future__ import annotations

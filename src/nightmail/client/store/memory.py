@@ -1,7 +1,7 @@
 """The store as plain data, with a journal of what is not committed yet.
 
-Knows:   for every write, what stood there before.
-Touches: dicts. Whatever is committed lasts as long as the object, through any number of crashes.
+Knows:   for every uncommitted write, the value before it.
+Touches: dicts. What is committed lasts as long as the object, through any number of crashes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .rows import (
     DeviceList,
     Early,
     Identity,
-    Mark,
+    MessageNumber,
     Missed,
-    Numbered,
     Outgoing,
     OwnKeys,
+    ReadMark,
     Trusted,
 )
 from .search import spans_of, text_of
@@ -35,7 +35,7 @@ _NOTHING: Any = object()
 
 
 class MemoryStore:
-    """A `Store`. `crash` is what the power going off does to it."""
+    """A `Store`. `crash` is what a power cut does to it."""
 
     def __init__(self) -> None:
         self._tables: dict[str, dict[Any, Any]] = {}
@@ -142,18 +142,18 @@ class MemoryStore:
         found.sort(key=lambda message: message.position)
         return found[-limit:] if limit else []
 
-    def numbered(self, by: int, to: int, lane: Lane, low: int, high: int) -> list[Numbered]:
-        table = cast("dict[int, Numbered]", self._table(f"numbered {by} {to} {lane:d}"))
+    def numbered(self, by: int, to: int, lane: Lane, low: int, high: int) -> list[MessageNumber]:
+        table = cast("dict[int, MessageNumber]", self._table(f"numbered {by} {to} {lane:d}"))
         if high - low < len(table):
             return [table[n] for n in range(low, high + 1) if n in table]
         return [table[n] for n in sorted(table) if low <= n <= high]
 
-    def put_numbered(self, row: Numbered) -> None:
+    def put_numbered(self, row: MessageNumber) -> None:
         self._put(f"numbered {row.by} {row.to} {row.lane:d}", row.n, row)
         self._put("marked", (row.by, row.lane, row.n, row.to), row if row.mark else _NOTHING)
 
-    def marked(self, mark: Mark, by_account: int | None = None) -> list[Numbered]:
-        table = cast("dict[tuple[int, Lane, int, int], Numbered]", self._table("marked"))
+    def marked(self, mark: ReadMark, by_account: int | None = None) -> list[MessageNumber]:
+        table = cast("dict[tuple[int, Lane, int, int], MessageNumber]", self._table("marked"))
         return [
             row
             for _, row in sorted(table.items())

@@ -20,11 +20,11 @@ from .rows import (
     DeviceList,
     Early,
     Identity,
-    Mark,
+    MessageNumber,
     Missed,
-    Numbered,
     Outgoing,
     OwnKeys,
+    ReadMark,
     Trusted,
 )
 
@@ -93,11 +93,11 @@ class Store(Protocol):
         """The newest messages of a conversation that stand before a position, oldest first."""
         ...
 
-    def numbered(self, by: int, to: int, lane: Lane, low: int, high: int) -> list[Numbered]: ...
+    def numbered(self, by: int, to: int, lane: Lane, low: int, high: int) -> list[MessageNumber]: ...
 
-    def put_numbered(self, row: Numbered) -> None: ...
+    def put_numbered(self, row: MessageNumber) -> None: ...
 
-    def marked(self, mark: Mark, by_account: int | None = None) -> list[Numbered]:
+    def marked(self, mark: ReadMark, by_account: int | None = None) -> list[MessageNumber]:
         """Everything with this mark, of one author account or of all, by (by, lane, n)."""
         ...
 

@@ -81,14 +81,14 @@ class Outgoing(Struct, frozen=True, kw_only=True):
         return self.original != self.id
 
 
-class Mark(IntEnum):
+class ReadMark(IntEnum):
     NONE = 0
     UNREAD = 1
     READING = 2
     """Read here, and the server has not confirmed it yet."""
 
 
-class Numbered(Struct, frozen=True):
+class MessageNumber(Struct, frozen=True):
     """Which message a number of a stream carried. Receipts and read marks name numbers."""
 
     by: int
@@ -96,7 +96,7 @@ class Numbered(Struct, frozen=True):
     lane: Lane
     n: int
     id: str
-    mark: Mark = Mark.NONE
+    mark: ReadMark = ReadMark.NONE
 
 
 class Early(Struct, frozen=True):
@@ -129,7 +129,7 @@ class OwnKeys(Struct, frozen=True):
     published: int = 0
     """Id of the signed prekey that the server has confirmed; 0: it has nothing of ours."""
     tended_at: int = 0
-    """When old keys were last renewed and let go."""
+    """When old keys were last renewed and deleted."""
     list_version: int = 0
     """Of the newest device list that was signed here."""
     list_signed: bytes = b""

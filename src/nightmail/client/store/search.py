@@ -1,7 +1,7 @@
-"""Words to search by: what a message is found by, and what of it matched.
+"""Search: the words that a message is found by, and which of its characters matched.
 
-Knows:   how SQLite's full-text index takes text apart; the same rules for the index, the query and the result.
-Never:   lets what a person typed become syntax of a query.
+Knows:   how SQLite's full-text index splits text into words; the same rules for the index, the query and the result.
+Never:   lets the text that a person typed become query syntax.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from nightmail.client.messages import Message
 from nightmail.e2ee.content import decode_content
-from nightmail.e2ee.errors import Refused
+from nightmail.e2ee.errors import Rejected
 from nightmail.model.words import Kind
 
 from .unspaced_scripts import MARKS, is_without_spaces, places, spread, spread_term
@@ -40,14 +40,14 @@ class Found(Struct, frozen=True):
 
 
 def text_of(message: Message) -> str | None:
-    """What a person can read in a message; None: it is no text."""
+    """What a person can read in a message; None: it has no text."""
     return text_in(message.kind, message.body)
 
 
 def text_in(kind: Kind, body: bytes) -> str | None:
     try:
         return decode_content(body).text if kind is Kind.TEXT else None
-    except Refused:
+    except Rejected:
         return None
 
 
@@ -56,7 +56,7 @@ def indexed(text: str) -> str:
     return spread(text)
 
 
-def take_apart(text: str) -> list[Token]:
+def tokenize(text: str) -> list[Token]:
     name, *options = TOKENIZER
     raw = text.encode("utf-8", "replace")
     # A connection of its own: an index may be used on several threads, a connection on one at a time.
@@ -73,20 +73,20 @@ def take_apart(text: str) -> list[Token]:
 
 
 def terms_of(typed: str) -> list[str]:
-    """What somebody looks for: every one of these must begin a word of the message.
+    """The terms of a search: each must begin a word of the message.
 
-    Where words are not told apart, any part of them will do.
+    In scripts without spaces, each must stand anywhere in it.
     """
-    return list(dict.fromkeys(word.word for word in take_apart(typed)))
+    return list(dict.fromkeys(word.word for word in tokenize(typed)))
 
 
 def spans_of(text: str, terms: Sequence[str]) -> tuple[tuple[int, int], ...]:
-    """What matches one of the terms; empty unless each term is there."""
-    place, words = places(text), take_apart(indexed(text))
+    """Which characters match one of the terms; empty unless every term is there."""
+    place, words = places(text), tokenize(indexed(text))
     words = [Token(place[word.start], place[word.end - 1] + 1, word.word) for word in words]
     spans: list[tuple[int, int]] = []
     for term in terms:
-        found = list(_found(text, words, [word.word for word in take_apart(spread_term(term))]))
+        found = list(_found(text, words, [word.word for word in tokenize(spread_term(term))]))
         if not found:
             return ()
         spans += found
@@ -94,24 +94,24 @@ def spans_of(text: str, terms: Sequence[str]) -> tuple[tuple[int, int], ...]:
 
 
 def query_of(terms: Sequence[str]) -> str:
-    """The terms as a query: each a quoted row of words, the last of which may go on. They hold letters, digits and
-    marks alone."""
+    """The terms as an FTS5 query: each a quoted phrase whose last word is a prefix. A term consists of letters, digits
+    and marks alone, so nothing in it needs escaping."""
     return " AND ".join(f'"{spread_term(term)}"*' for term in terms)
 
 
 def _found(text: str, words: list[Token], term: list[str]) -> Iterator[tuple[int, int]]:
-    """Where a term stands: as the index finds it, row by row of its words."""
+    """Where a term stands, by the rules of the index: its words in sequence."""
     before, last = term[:-1], term[-1]
     for at, word in enumerate(words[len(before) :]):
         run = words[at : at + len(before)]
         if word.word.startswith(last) and [one.word for one in run] == before:
-            # Of a pair the part that was meant; of any other word the whole.
+            # Of a pair only the characters that were searched for; of any other word the whole word.
             end = word.start + len(last) if is_without_spaces(text[word.start]) else word.end
             yield run[0].start if run else word.start, end
 
 
 def _merged(spans: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """In order, and none over another."""
+    """Sorted, with overlapping ones joined."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:

@@ -1,7 +1,7 @@
 """The store in one sealed SQLite file: WAL, every commit synced, schema counted in `user_version`.
 
 Knows:   the tables, and which row goes where.
-Touches: `nightmail.db` in a profile folder that somebody else has locked.
+Touches: `nightmail.db` in a profile folder that the caller has locked.
 Never:   trusts a pragma that it has not read back.
 """
 
@@ -16,7 +16,7 @@ import apsw
 import msgspec
 
 from nightmail.client.errors import ProfileError, StoreFailed
-from nightmail.client.messages import UNSTAMPED, Message, Place, Position, Tick
+from nightmail.client.messages import UNSTAMPED, DeviceDelivery, Message, Position, Tick
 from nightmail.model.ids import DEVICE_BITS, MessageId
 from nightmail.model.words import Kind, Lane
 
@@ -28,11 +28,11 @@ from .rows import (
     DeviceList,
     Early,
     Identity,
-    Mark,
+    MessageNumber,
     Missed,
-    Numbered,
     Outgoing,
     OwnKeys,
+    ReadMark,
     Trusted,
 )
 from .search import indexed, query_of, text_of
@@ -42,7 +42,7 @@ T = TypeVar("T")
 NAME = "nightmail.db"
 
 _encode = msgspec.msgpack.Encoder().encode
-_places = msgspec.msgpack.Decoder(dict[int, Place]).decode
+_places = msgspec.msgpack.Decoder(dict[int, DeviceDelivery]).decode
 _devices = msgspec.msgpack.Decoder(dict[int, int]).decode
 _outgoing = msgspec.msgpack.Decoder(Outgoing).decode
 _trusted = msgspec.msgpack.Decoder(Trusted).decode
@@ -178,7 +178,7 @@ class SqliteStore:
         m, places = message, _encode(message.places) if message.places else None
         before = self.message(m.id)
         if before is not None and (before.body, before.kind) == (m.body, m.kind):
-            # The usual change is a tick: its words stay as they are.
+            # The usual change is a tick: the index stays as it is.
             self._write(
                 "UPDATE message SET peer = ?, by = ?, own = ?, at = ?, life_ms = ?, state = ?, reason = ?, places = ?,"
                 " shown_at = ? WHERE id = ?",
@@ -219,19 +219,19 @@ class SqliteStore:
         )
         return [_message(row) for row in reversed(rows)]
 
-    def numbered(self, by: int, to: int, lane: Lane, low: int, high: int) -> list[Numbered]:
+    def numbered(self, by: int, to: int, lane: Lane, low: int, high: int) -> list[MessageNumber]:
         rows = self._read(
             "SELECT n, id, mark FROM numbered WHERE by = ? AND peer = ? AND lane = ? AND n BETWEEN ? AND ? ORDER BY n",
             (by, to, lane, low, high),
         )
-        return [Numbered(by, to, lane, n, ident, Mark(mark)) for n, ident, mark in rows]
+        return [MessageNumber(by, to, lane, n, ident, ReadMark(mark)) for n, ident, mark in rows]
 
-    def put_numbered(self, row: Numbered) -> None:
+    def put_numbered(self, row: MessageNumber) -> None:
         self._write(
             "REPLACE INTO numbered VALUES (?, ?, ?, ?, ?, ?)", (row.by, row.to, row.lane, row.n, row.id, row.mark)
         )
 
-    def marked(self, mark: Mark, by_account: int | None = None) -> list[Numbered]:
+    def marked(self, mark: ReadMark, by_account: int | None = None) -> list[MessageNumber]:
         low, high = _devices_of(by_account)
         # The words `mark > 0` let SQLite use the partial index.
         rows = self._read(
@@ -239,7 +239,7 @@ class SqliteStore:
             " ORDER BY by, lane, n, peer",
             (mark, low, high),
         )
-        return [Numbered(by, to, Lane(lane), n, ident, mark) for by, to, lane, n, ident in rows]
+        return [MessageNumber(by, to, Lane(lane), n, ident, mark) for by, to, lane, n, ident in rows]
 
     def conversation(self, peer: int) -> Conversation:
         rows = self._read("SELECT handle, seen FROM conversation WHERE peer = ?", (peer,))

@@ -1,4 +1,4 @@
-"""What the client's database looks like, how an older one becomes the present one, and how it is opened.
+"""The schema of the client's database, its migrations, and how it is opened.
 
 Knows:   every table ever shipped, as a list of steps; the number in `user_version` counts them.
 Never:   changes a database that is not ours or that a newer Nightmail wrote.
@@ -17,7 +17,7 @@ from nightmail.model.words import Kind
 from .search import TOKENIZER, indexed, text_in
 
 APPLICATION = 0x4E474D43
-"""`application_id`: "NGMC". So that a database of somebody else, or of the server, is not taken for ours."""
+"""`application_id`: "NGMC". Another program's database, or the server's, is not taken for a profile."""
 
 BUSY_MS = 5_000
 
@@ -77,7 +77,7 @@ CREATE VIRTUAL TABLE words USING fts5 (text, content = '', tokenize = '{" ".join
 
 
 def index_again(db: apsw.Connection) -> None:
-    """Scripts without spaces are indexed in pairs from here on (scripts.py)."""
+    """Scripts without spaces are indexed in pairs from here on (unspaced_scripts.py)."""
     db.execute(_WORDS)
     db.execute("INSERT INTO words (words, rank) VALUES ('secure-delete', 1)")
     for row, body in db.execute("SELECT row, body FROM message WHERE kind = ?", (Kind.TEXT,)):
@@ -88,11 +88,11 @@ def index_again(db: apsw.Connection) -> None:
 Step: TypeAlias = "str | Callable[[apsw.Connection], None]"
 
 STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _SEALED, index_again)
-"""Step n turns version n into n + 1. Shipped steps never change; only ever add."""
+"""Step n turns version n into n + 1. Shipped steps never change; only add new ones."""
 
 
 CIPHER = "chacha20"
-"""ChaCha20-Poly1305 for every page, in the database and in its write-ahead log: a page that was changed is no page."""
+"""ChaCha20-Poly1305 for every page, in the database and in its write-ahead log: a changed page is not read."""
 
 
 def open_database(path: str, key: bytes, steps: tuple[Step, ...] = STEPS) -> apsw.Connection:
@@ -114,14 +114,14 @@ def open_database(path: str, key: bytes, steps: tuple[Step, ...] = STEPS) -> aps
 
 
 def explain(error: BaseException, path: str) -> ClientError:
-    """One sentence, under the name that says what to do about it."""
+    """The error as one sentence, in the class that says what to do about it."""
     if isinstance(error, (apsw.NotADBError, apsw.CorruptError)):
         return ProfileDamaged(f"{path} is not what was written under this profile's key")
     return ProfileError(f"{path} cannot be opened for writing: {error}")
 
 
 def _unseal(db: apsw.Connection, path: str, key: bytes) -> None:
-    """The key itself, not something to derive one from. Another SQLite would ignore these words, so ask what it did."""
+    """Pass the raw key, without derivation. A SQLite without encryption ignores these pragmas, so read them back."""
     db.pragma("cipher", CIPHER)
     if db.pragma("key", f"raw:{key.hex()}") != "ok" or db.pragma("cipher") != CIPHER:
         raise ProfileError(f"{path} cannot be sealed: this SQLite knows no {CIPHER}")
@@ -130,13 +130,13 @@ def _unseal(db: apsw.Connection, path: str, key: bytes) -> None:
 def _check(db: apsw.Connection, path: str, steps: tuple[Step, ...]) -> None:
     version, application = db.pragma("user_version"), db.pragma("application_id")
     if application != APPLICATION and (version or db.execute("SELECT count(*) FROM sqlite_schema").get):
-        raise ProfileDamaged(f"{path} is a database, but not a profile of Nightmail's")
+        raise ProfileDamaged(f"{path} is a database, but not a Nightmail profile")
     if version > len(steps):
         raise ProfileTooNew(f"{path} has schema {version}; this version of Nightmail knows schemas up to {len(steps)}")
 
 
 def _migrate(db: apsw.Connection, steps: tuple[Step, ...]) -> None:
-    """Run what is missing, all or nothing."""
+    """Run the missing steps, all or nothing."""
     version = db.pragma("user_version")
     if version == len(steps):
         return

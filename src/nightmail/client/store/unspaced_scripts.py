@@ -1,10 +1,10 @@
-"""Scripts that are written without spaces: what stands between two spaces there is not a word, but a sentence.
+"""Scripts that are written without spaces: what stands between two spaces there is a sentence, not a word.
 
 Knows:   the characters of Han, kana, bopomofo, Yi, Thai, Lao, Khmer and Burmese, and which of them are marks.
-Touches: nothing. Whoever changes a range here must index every profile anew, by a further step of `sqlite_schema`.
+Touches: nothing. If a range here changes, every profile must be indexed again, by another step of `sqlite_schema`.
 
-A run of such characters is indexed as overlapping pairs, its last character alone. So each part of it is a row of
-pairs, and each single character is the beginning of something.
+A run of such characters is indexed as overlapping pairs, and its last character alone. So every part of the run is a
+sequence of pairs, and every single character begins a pair or stands alone.
 
     東京都に住む   →   東京 京都 都に に住 住む む
 """
@@ -19,7 +19,7 @@ _WITHOUT_SPACES = (
     (0x1000, 0x103F), (0x1050, 0x108F), (0x109A, 0x109D),  # Burmese
     (0xA9E0, 0xA9EF), (0xA9FA, 0xA9FE), (0xAA60, 0xAA76), (0xAA7A, 0xAA7F),
     (0x1780, 0x17D3), (0x17D7, 0x17D7), (0x17DC, 0x17DD),  # Khmer
-    (0x3005, 0x3007), (0x3021, 0x3029), (0x3031, 0x3035), (0x3038, 0x303C),  # what repeats or counts among them
+    (0x3005, 0x3007), (0x3021, 0x3029), (0x3031, 0x3035), (0x3038, 0x303C),  # iteration marks and numerals
     (0x3041, 0x309A), (0x309D, 0x309F), (0x30A1, 0x30FA), (0x30FC, 0x30FF), (0x31F0, 0x31FF), (0xFF66, 0xFF9F),  # kana
     (0x3105, 0x312F), (0x31A0, 0x31BF),  # bopomofo
     (0xA000, 0xA48C),  # Yi
@@ -37,7 +37,7 @@ _MARKS = (
 )  # fmt: skip
 
 MARKS = "".join(chr(number) for low, high in _MARKS for number in range(low, high + 1))
-"""Vowels and tones above, below and beside a letter. SQLite would end a word at each."""
+"""Vowels and tones above, below and beside a letter. SQLite would end a word at each of them."""
 
 _RUN = re.compile("[" + "".join(f"{chr(low)}-{chr(high)}" for low, high in _WITHOUT_SPACES) + "]+")
 
@@ -47,19 +47,19 @@ def is_without_spaces(char: str) -> bool:
 
 
 def spread(text: str) -> str:
-    """The text with such runs as pairs; any other text as it is."""
+    """The text with such runs written as pairs; everything else unchanged."""
     return _RUN.sub(lambda run: _pairs(run.group()), text)
 
 
 def spread_term(term: str) -> str:
-    """Likewise, of something that may go on where it ends."""
+    """The same for a search term, which may end in the middle of a word."""
     spaced = spread(term)
-    # A pair says more than its last character: that one may be the first of another.
+    # Without the last single character: in the text it may begin another pair.
     return spaced[:-3] if len(term) > 1 and is_without_spaces(term[-1]) and is_without_spaces(term[-2]) else spaced
 
 
 def places(text: str) -> list[int]:
-    """Where each character of `spread(text)` stands in the text; a space stands at what follows it."""
+    """For each character of `spread(text)`, its position in the text; a space has the position of what follows it."""
     found: list[int] = []
     at = 0
     for run in _RUN.finditer(text):

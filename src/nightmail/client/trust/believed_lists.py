@@ -12,15 +12,17 @@ from msgspec.structs import replace
 from nightmail.client.events import ListRefused, SecurityCodeChanged
 from nightmail.client.machine.context import Context
 from nightmail.client.store.rows import DeviceList, Trusted
-from nightmail.e2ee.errors import AccountKeyChanged, NotListed, Refused
-from nightmail.e2ee.lists import DeviceList as SignedList
-from nightmail.e2ee.lists import check_list
+from nightmail.e2ee.curves import signing_public
+from nightmail.e2ee.errors import AccountKeyChanged, NotListed, Rejected
+from nightmail.e2ee.lists import SignedDeviceList, check_list
 from nightmail.e2ee.peers import Peer
 from nightmail.e2ee.state import encode_peer
 from nightmail.model.ids import account_of
 from nightmail.model.limits import DAY_MS
 from nightmail.model.rows import Entry
 from nightmail.wire.items import Devices
+
+from .key_stock import KeyStock
 
 LEFT_MS = 31 * DAY_MS
 """How long after a device left its account's list its entries may still come: the server keeps them for 30 days."""
@@ -31,15 +33,13 @@ SKEW_MS = 60_000
 
 
 class BelievedLists:
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._lists: dict[int, SignedList] = {}
+    def __init__(self, context: Context, key_stock: KeyStock) -> None:
+        self._context, self._key_stock = context, key_stock
+        self._lists: dict[int, SignedDeviceList] = {}
         self._refused: dict[int, str] = {}
         """Account → why its list was refused last: told once."""
-        self.own_key = b""
-        """The key of this account, if this device knows it without a list."""
 
-    def of(self, account: int) -> SignedList | None:
+    def of(self, account: int) -> SignedDeviceList | None:
         """The newest list that was believed."""
         if (known := self._lists.get(account)) is None and (row := self._context.store.trusted(account)) is not None:
             known = self._lists[account] = check_list(row.signed, account)
@@ -86,13 +86,13 @@ class BelievedLists:
             return None  # the account registered a moment ago, and has yet to sign
         try:
             self._take(account, item)
-        except Refused as error:
+        except Rejected as error:
             self._refuse(account, str(error))
             return None
         self._refused.pop(account, None)
         return DeviceList(account, item.version, item.devices)
 
-    def put(self, signed: SignedList) -> None:
+    def put(self, signed: SignedDeviceList) -> None:
         """Believe this list from now on. The account's key is the same as before."""
         account = signed.account
         row = self.row(account) or Trusted(account, b"")
@@ -110,7 +110,7 @@ class BelievedLists:
         self._store(replace(row, signed=signed.signed, left=left), signed)
 
     def adopt(self, row: Trusted) -> None:
-        """Take over what another device of this account knows about an account. Raises Refused."""
+        """Take over what another device of this account knows about an account. Raises Rejected."""
         moved, known, here = check_list(row.signed, row.account), self.of(row.account), self.row(row.account)
         if known is None or here is None:
             self._store(row, moved)
@@ -126,7 +126,7 @@ class BelievedLists:
             self._store(row, moved)
             self._change(row.account, known)
 
-    def _is_kept(self, device: int, signed: SignedList) -> bool:
+    def _is_kept(self, device: int, signed: SignedDeviceList) -> bool:
         """Whether the keys of a device that left are known: by a session, or because its account's list has them."""
         return self._context.store.peer(device) is not None or any(gone.device == device for gone in signed.departed)
 
@@ -153,17 +153,21 @@ class BelievedLists:
         _check_named(signed, item)
         self.put(signed)
 
-    def _take_own(self, known: SignedList | None, item: Devices) -> None:
+    def _take_own(self, known: SignedDeviceList | None, item: Devices) -> None:
         """This account's own key never changes, whatever the server says."""
         account = item.account
         signed = check_list(item.signed, account, known)
-        key = known.key if known else self.own_key
-        if signed.key != key:
+        if signed.key != (known.key if known else self._account_key()):
             raise AccountKeyChanged(account)
         _check_named(signed, item)
         self.put(signed)
 
-    def _change(self, account: int, signed: SignedList) -> None:
+    def _account_key(self) -> bytes:
+        """The public key of this account, if this device signs for it; otherwise empty."""
+        signing = self._key_stock.keys.account
+        return signing_public(signing) if signing else b""
+
+    def _change(self, account: int, signed: SignedDeviceList) -> None:
         """The account has another key. Nothing more is sealed for the former devices; what waits is sealed again.
 
         Entries that they sent before may still come, and are judged by the keys that they had.
@@ -187,7 +191,7 @@ class BelievedLists:
         context.tell(SecurityCodeChanged(account, context.handle(account), row.verified))
         context.signals.key_changed(account)
 
-    def _store(self, row: Trusted, signed: SignedList) -> None:
+    def _store(self, row: Trusted, signed: SignedDeviceList) -> None:
         self._context.store.put_trusted(row)
         self._lists[row.account] = signed
 
@@ -197,7 +201,7 @@ class BelievedLists:
             self._context.tell(ListRefused(account, self._context.handle(account), why))
 
 
-def _check_named(signed: SignedList, item: Devices) -> None:
+def _check_named(signed: SignedDeviceList, item: Devices) -> None:
     """The server may leave a device out, but add none."""
     for device, registration in item.devices.items():
         address, _ = signed.find(device)

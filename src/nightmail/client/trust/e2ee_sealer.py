@@ -13,7 +13,6 @@ from nightmail.client.own_devices.own_device_list import OwnDeviceList
 from nightmail.client.own_devices.pairing import Pairing
 from nightmail.client.store.rows import DeviceList
 from nightmail.e2ee.content import CONTENT_BYTES_MAX
-from nightmail.e2ee.curves import signing_public
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.note import Note
 from nightmail.model.rows import Entry
@@ -46,8 +45,6 @@ class E2eeSealer:
         own = item.account == self._context.identity.account
         if self.pairing.pending and not (own and self.pairing.offered(item)):
             return None
-        if own and self.own_list.is_primary:
-            self.believed.own_key = signing_public(self.key_stock.keys.account)
         found = self.believed.believe(item)
         if own:
             self.own_list.seen(item)

@@ -55,7 +55,7 @@ class Sealer(Protocol):
         ...
 
     def open(self, entry: Entry) -> Note:
-        """What was sealed, as announced. Raises `e2ee.errors.Refused`; nothing has changed then."""
+        """What was sealed, as announced. Raises `e2ee.errors.Rejected`; nothing has changed then."""
         ...
 
     def renew(self, device: int) -> bool:

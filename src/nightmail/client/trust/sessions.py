@@ -16,7 +16,7 @@ from nightmail.client.messages import conversation_id
 from nightmail.e2ee import peers
 from nightmail.e2ee.bundles import check_bundle
 from nightmail.e2ee.content import decode_content
-from nightmail.e2ee.errors import NotListed, Refused
+from nightmail.e2ee.errors import NotListed, Rejected
 from nightmail.e2ee.note import Note
 from nightmail.e2ee.peers import Peer
 from nightmail.e2ee.sealing import open_entry, seal_note
@@ -47,7 +47,7 @@ class Sessions:
         self._not_before: dict[int, int] = {}
         """Device → when its keys may be asked for again, if the server said so."""
         self._waiting: dict[int, dict[object, tuple[Then, Then]]] = {}
-        self.pending: dict[int, Peer] = {}
+        self._pending: dict[int, Peer] = {}
         """Devices that are being linked: no list names them yet, so their keys are those of their code."""
 
     # --- sealing --------------------------------------------------------------------------------
@@ -105,9 +105,17 @@ class Sessions:
             elif peer is not None and (after := peers.forget(peer, self._context.now)) != peer:
                 self.put(after)
 
+    def add_pending(self, peer: Peer) -> None:
+        """The person agreed to link this device."""
+        self._pending[peer.device] = peer
+
+    def confirm_pending(self, device: int) -> None:
+        """The account's list names the device from now on."""
+        self._pending.pop(device, None)
+
     def drop_pending(self, device: int) -> None:
-        """It will not be linked after all: nothing of it is kept."""
-        if self.pending.pop(device, None) is not None:
+        """The device will not be linked: delete everything about it."""
+        if self._pending.pop(device, None) is not None:
             for held in (self._cache, self._waiting, self._not_before, self._claims):
                 held.pop(device, None)
             self._context.store.drop_claim(device)
@@ -116,7 +124,7 @@ class Sessions:
     def _listed(self, device: int) -> Peer:
         """A device as its account's list has it now. With other keys than before, it is another device."""
         known, signed = self.find(device), self._believed.of(account_of(device))
-        if (named := self.pending.get(device)) is None:
+        if (named := self._pending.get(device)) is None:
             if signed is None:
                 raise NotListed(device, 0)
             named = signed.peer(device)
@@ -191,7 +199,7 @@ class Sessions:
             return
         if isinstance(said, UnknownDevice):
             self._lists.forget(account_of(device))
-            if device in self.pending:
+            if device in self._pending:
                 self._context.signals.pending_device_gone(device)
                 return
         if isinstance(said, RateLimited):
@@ -214,7 +222,7 @@ class Sessions:
             peer = self._listed(device)
             bundle = check_bundle(peer.address, said.identity, said.signed, said.kem, said.one_time)
             self.put(peers.begin(self._key_stock.keys, peer, bundle, context.secrets, context.now))
-        except Refused as error:
+        except Rejected as error:
             account = account_of(device)
             context.tell(KeysRefused(account, context.handle(account), device, str(error)))
             return False

@@ -20,19 +20,16 @@ from nightmail.client.errors import (
     ProfileError,
     ProfileLocked,
     ProfileTooNew,
-    StoreFailed,
     WrongSecret,
 )
-from nightmail.client.messages import Message
 from nightmail.client.profile import key_places, keybox
 from nightmail.client.profile.profile import Profile
 from nightmail.client.profile.protection import Secret
 from nightmail.client.store.rows import Cursors
 from nightmail.client.store.sqlite import NAME
-from nightmail.model.ids import MessageId, account_id, device_id
 from tests.client.harbour import harbour
+from tests.client.profile_files import bytes_of, write_marker
 
-MARKER = b"a sentence that must be nowhere"
 HORSE = Passphrase("correct horse")
 
 
@@ -62,69 +59,6 @@ def ring() -> Iterator[Ring]:
     keyring.set_keyring(before)
 
 
-def write_marker(profile: Profile, count: int = 1) -> None:
-    peer, by = account_id("bob"), device_id(account_id("ada"), 1)
-    for n in range(1, count + 1):
-        message_id = str(MessageId(1_700_000_000_000, n, by, "abcd"))
-        profile.store.put_message(Message(id=message_id, peer=peer, by=by, own=True, body=MARKER))
-    profile.store.commit()
-
-
-def bytes_of(folder: Path) -> dict[str, bytes]:
-    return {each.name: each.read_bytes() for each in folder.iterdir() if each.is_file()}
-
-
-def test_nothing_that_was_written_can_be_read_in_any_file_of_the_folder(tmp_path: Path) -> None:
-    profile = Profile(tmp_path)
-    write_marker(profile)
-    open_files = bytes_of(tmp_path)
-    assert len(open_files[f"{NAME}-wal"]) > 0  # the write-ahead log is one of them
-    profile.close()
-    for files in (open_files, bytes_of(tmp_path)):
-        for name, content in files.items():
-            for readable in (MARKER, b"sentence", b"CREATE TABLE", b"SQLite format"):
-                assert readable not in content, name
-
-
-def test_a_changed_byte_is_noticed_wherever_it_is(tmp_path: Path) -> None:
-    profile = Profile(tmp_path)
-    write_marker(profile, 200)
-    profile.close()
-    database = tmp_path / NAME
-    whole = database.read_bytes()
-    pages = range(0, len(whole), 4096)
-    for offset in [page + inside for page in pages for inside in (0, 20, 2_000, 4_070, 4_095)]:
-        damaged = bytearray(whole)
-        damaged[offset] ^= 1
-        database.write_bytes(damaged)
-        with pytest.raises((ProfileDamaged, StoreFailed)):
-            _read_all(tmp_path)
-    database.write_bytes(whole)
-    assert _read_all(tmp_path) == ["ok"]
-
-
-def _read_all(folder: Path) -> list[str]:
-    profile = Profile(folder)
-    try:
-        rows = profile.store._read("PRAGMA integrity_check")
-        return [row[0] for row in rows]
-    finally:
-        profile.close()
-
-
-def test_a_page_put_in_place_of_another_is_noticed(tmp_path: Path) -> None:
-    profile = Profile(tmp_path)
-    write_marker(profile, 200)
-    profile.close()
-    database = tmp_path / NAME
-    whole = bytearray(database.read_bytes())
-    last = len(whole) - 4096
-    whole[last:], whole[last - 4096 : last] = whole[last - 4096 : last], whole[last:]
-    database.write_bytes(whole)
-    with pytest.raises((ProfileDamaged, StoreFailed)):
-        _read_all(tmp_path)
-
-
 # --- what keeps it ----------------------------------------------------------------------------
 
 
@@ -147,7 +81,7 @@ def test_a_passphrase_is_wanted_in_words_and_a_wrong_one_touches_nothing(tmp_pat
     assert wanted.value.kept_by == "passphrase"
     with pytest.raises(WrongSecret, match="does not open"):
         Profile(tmp_path, Passphrase("correct house"))
-    with pytest.raises(ProfileLocked, match="not by what was given"):
+    with pytest.raises(ProfileLocked, match="not with the given secret"):
         Profile(tmp_path, KeyFile())
     assert bytes_of(tmp_path) == before
     Profile(tmp_path, HORSE).close()
@@ -205,7 +139,7 @@ def test_without_the_package_the_keyring_is_refused_with_what_to_install(
         Profile(tmp_path, Keyring())
 
 
-def test_what_keeps_it_can_be_changed_without_writing_the_database_anew(tmp_path: Path, ring: Ring) -> None:
+def test_what_protects_it_can_be_changed_without_writing_the_database_again(tmp_path: Path, ring: Ring) -> None:
     profile = Profile(tmp_path)
     write_marker(profile)
     profile.close()

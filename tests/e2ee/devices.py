@@ -1,11 +1,11 @@
-"""Devices that talk to each other in tests, and the shelf on which a server would keep their prekeys."""
+"""Devices that talk to each other in tests, and the prekeys that a server would hold for them."""
 
 from __future__ import annotations
 
 import random
 
 from nightmail.e2ee import bundles, kem, keys, peers
-from nightmail.e2ee.bundles import Bundle
+from nightmail.e2ee.bundles import PrekeyBundle
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.keys import DeviceKeys
 from nightmail.e2ee.peers import Peer
@@ -50,7 +50,7 @@ class Device:
     def device(self) -> int:
         return self.keys.address.device
 
-    def bundle(self) -> Bundle:
+    def bundle(self) -> PrekeyBundle:
         """Claim as a server would: one of each one-time key while there are any."""
         shelf, at = self.shelf, self._claimed
         self._claimed += 1
@@ -61,7 +61,7 @@ class Device:
     def peer(self, other: Device) -> Peer:
         return self.peers.get(other.device) or Peer.of(other.keys.address, other.keys.identity.public)
 
-    def begin(self, other: Device, bundle: Bundle | None = None) -> None:
+    def begin(self, other: Device, bundle: PrekeyBundle | None = None) -> None:
         bundle = bundle or other.bundle()
         self.peers[other.device] = peers.begin(self.keys, self.peer(other), bundle, self.chance, self.now)
 
