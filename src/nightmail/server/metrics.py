@@ -96,7 +96,7 @@ class Metrics(Collector):
         yield _counter("records", "Records made durable.", figures.records)
         yield _histogram("commit_seconds", "From a batch's append to its being durable.", figures.commits)
         yield _counter("commits_failed", "Batches that could not be written.", figures.failed_commits)
-        yield _histogram("loop_lag_seconds", "How late the event loop was, every 20 ms.", figures.lag)
+        yield _histogram("loop_lag_seconds", "How late the event loop was, every 50 ms.", figures.lag)
         yield _counter("checkpoints", "Checkpoints made durable.", figures.checkpoints)
         yield _counter("checkpoint_rows", "Rows written by checkpoints.", figures.checkpoint_rows)
         yield _counter("checkpoint_entries", "Entries written by checkpoints.", figures.checkpoint_entries)
