@@ -7,9 +7,9 @@ import http.client
 import os
 import resource
 import socket
-import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -151,8 +151,7 @@ def fail_to_save(on: Stage) -> None:
 
 
 def put_the_clock_ahead(on: Stage) -> None:
-    real_ns = time.time_ns
-    on.patch.setattr(time, "time_ns", lambda: real_ns() + 120_000_000_000)
+    on.patch.setattr("time.time_ns", lambda: int(datetime.now(UTC).timestamp() + 120) * 1_000_000_000)
 
 
 def press(on: Stage) -> None:
@@ -281,7 +280,11 @@ TOLD = {
         Told(send_two, ("nightmail_gateway_rate_limited_total",), {"gateway__sends_burst": 1}),
         Told(send_garbage, ("nightmail_gateway_malformed_total",)),
         Told(guess_a_token, ("nightmail_gateway_unauthorized_total",)),
-        Told(knock_twice, ("nightmail_gateway_not_admitted_total",), {"gateway__connects_burst": 1}),
+        Told(
+            knock_twice,
+            ("nightmail_gateway_not_admitted_total",),
+            {"gateway__connects_burst": 1, "gateway__connects_per_s": 1},
+        ),
         Told(stand_there_twice, ("nightmail_gateway_strangers_dropped_total",), {"gateway__strangers": 1}),
         Told(acknowledge_nothing, ("nightmail_gateway_repeated_total", "nightmail_gateway_suspected_total")),
     )
