@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from nightmail.engine.ports import REF_BITS, Desk, Registry, Seat
 from nightmail.gateway.gateway import Gateway
 from nightmail.gateway.limits import GatewayLimits
-from nightmail.gateway.ports import Connection
+from nightmail.gateway.ports import SessionPort
 from nightmail.model.answers import Said
 from nightmail.model.forms import Form
 from nightmail.model.limits import FoldLimits
@@ -52,18 +52,18 @@ class WatchedGateway(Gateway):
 
     world: World
 
-    def seat(self, session: Connection, line: int) -> Seat:
+    def seat(self, session: SessionPort, line: int) -> Seat:
         before = self.counters.displaced
         seat = super().seat(session, line)
         if self.counters.displaced > before:
             self.world.hit("displaced")
         return seat
 
-    def suspect(self, session: Connection) -> None:
+    def suspect(self, session: SessionPort) -> None:
         self.world.hit("suspected")
         super().suspect(session)
 
-    def renew_seat(self, session: Connection, now: int) -> None:
+    def renew_seat(self, session: SessionPort, now: int) -> None:
         if session.seat and self._registry.find(session.device, now) is None:
             self.world.hit("suspect then restored")
         super().renew_seat(session, now)

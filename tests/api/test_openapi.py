@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from nightmail.api import shapes
+from nightmail.api import schemas
 from tests.server.rig import Reply, Town, new_device
 
 
@@ -53,7 +53,7 @@ def check(described: dict[str, Any], method: str, path: str, reply: Reply) -> No
     media = reply.headers["Content-Type"].partition(";")[0]
     assert media in told["content"]
     name = told["content"][media]["schema"]["$ref"].rpartition("/")[2]
-    kind = getattr(shapes, name)
+    kind = getattr(schemas, name)
     strict = msgspec.defstruct(
         name, [(f.name, f.type) for f in msgspec.structs.fields(kind)], forbid_unknown_fields=True
     )

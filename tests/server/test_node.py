@@ -13,7 +13,7 @@ import pytest
 
 from nightmail.engine.ports import InUse, Unwritable
 from nightmail.server.config import load
-from nightmail.server.listener import CannotListen
+from nightmail.server.listening_socket import CannotListen
 from nightmail.server.node import Fell, Node
 from nightmail.server.operator import FILE_NAME
 from tests.server.rig import SMALL, WAIT_S, message, serving

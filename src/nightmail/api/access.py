@@ -1,11 +1,11 @@
-"""Who asks.
+"""Authentication: which device asks, or the operator.
 
     Authorization: Bearer <device id, hex>.<token, base64url without padding>
     Authorization: Bearer operator.<operator's token>
 
 Knows:   the operator's token as a digest.
-Touches: accounts, to compare a token with what is kept of it.
-Never:   keeps or shows a token; tells a stranger which half of it was wrong.
+Touches: accounts, to compare a token with its stored digest.
+Never:   keeps or shows a token; tells which half of a credential was wrong.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from starlette.requests import Request
 from nightmail.model.forms import DEVICE_MAX
 from nightmail.model.ids import account_of
 
-from .asking import Asking
+from .desk_client import DeskClient
 from .problems import Problem, problem
 
 OPERATOR = "operator"
 CREDENTIAL_CHARS = 512
 NOBODY = bytes(32)
-"""Compared with where there is no device, so that it takes as long."""
+"""Compared with if there is no such device, so that the answer takes as long."""
 
 
 class Access:
-    def __init__(self, asking: Asking, operator_digest: bytes) -> None:
-        self._asking, self._operator = asking, operator_digest
+    def __init__(self, desk: DeskClient, operator_digest: bytes) -> None:
+        self._desk, self._operator = desk, operator_digest
 
     async def device(self, request: Request) -> int:
         """The device that asks. Raises a Problem for anybody else."""
@@ -42,7 +42,7 @@ class Access:
             raise _unauthorized() from None
         if not 0 < device <= DEVICE_MAX or f"{device:x}" != name:
             raise _unauthorized()
-        kept = await self._asking.account(
+        kept = await self._desk.account(
             account_of(device), lambda row: row.devices[device].token if device in row.devices else None
         )
         same = hmac.compare_digest(kept or NOBODY, hashlib.sha256(secret).digest())

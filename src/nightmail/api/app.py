@@ -1,7 +1,7 @@
 """The HTTP application: routes, health, metrics, and every error as a problem.
 
-Knows:   the routes; whom to ask whether the node is well.
-Never:   knows how: the node hands in what answers.
+Knows:   the routes.
+Never:   knows the node: `Surroundings` holds the functions that answer for it.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from nightmail.engine.ports import Desk
 from nightmail.model.forms import Form
 
 from .access import Access
-from .asking import Asking
+from .desk_client import DeskClient
 from .limits import HttpLimits
 from .openapi import describe
 from .pins import Pins
 from .problems import Problem, problem
 from .rates import MINUTE_MS, Rate
-from .registering import Registering
-from .route import Route
-from .routes import Accounts
-from .shapes import Health
+from .registration import RegistrationRoutes
+from .route import ApiRoute
+from .routes import AccountRoutes
+from .schemas import Health
 from .verification import Codes, Deliver, Verification
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -65,7 +65,7 @@ class Surroundings(Struct, frozen=True):
     secret: bytes
     """The pepper of registration locks, and the key of codes."""
     deliver: Deliver | None
-    """How a code is brought to whoever owns a handle; None: whoever comes first has it."""
+    """How a code is delivered to a handle's owner. None: the first to register a handle has it."""
     open_metrics: bool
     soon: Callable[[], None]
     """Something was submitted: flush at the end of this turn."""
@@ -79,8 +79,8 @@ class Surroundings(Struct, frozen=True):
 
 
 def app(around: Surroundings) -> Starlette:
-    asking = Asking(around.desk, around.form, around.limits, around.soon)
-    access = Access(asking, around.operator_digest)
+    desk = DeskClient(around.desk, around.form, around.limits, around.soon)
+    access = Access(desk, around.operator_digest)
     limits = around.limits
     registrations, questions = (
         Rate(limits.registrations_per_minute, MINUTE_MS, limits.addresses, around.pace) for _ in range(2)
@@ -90,15 +90,15 @@ def app(around: Surroundings) -> Starlette:
     if around.deliver:
         verification = Verification(Codes(around.secret, around.clock), around.deliver, limits, around.pace)
     pins = Pins(around.secret)
-    registering = Registering(asking, access, registrations, questions, limits, pins, verification)
-    routes = [*registering.routes(), *Accounts(asking, access, links, limits).routes()]
+    registering = RegistrationRoutes(desk, access, registrations, questions, limits, pins, verification)
+    routes = [*registering.routes(), *AccountRoutes(desk, access, links, limits).routes()]
     plain = _plain(around, access, routes)
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in routes:
         by_path.setdefault(route.path, {})[route.method] = _serve(route)
     for path, endpoint in plain.items():
         by_path.setdefault(path, {})["GET"] = endpoint
-    # A fixed path is tried before one that takes anything, so that each method is asked where it belongs.
+    # A fixed path is tried before one with a parameter, which would match it, too.
     ordered = sorted(by_path.items(), key=lambda item: ("{" in item[0], item[0]))
     return Starlette(
         routes=[PathRoute(path, _dispatch(methods), methods=list(ALL_METHODS)) for path, methods in ordered],
@@ -112,7 +112,7 @@ ALL_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 def _dispatch(methods: dict[str, Endpoint]) -> Endpoint:
-    """One path, several methods; what is not among them is told which are."""
+    """One path, several methods. Another method is answered with those that there are."""
     if "GET" in methods:
         methods = {**methods, "HEAD": methods["GET"]}
 
@@ -126,7 +126,7 @@ def _dispatch(methods: dict[str, Endpoint]) -> Endpoint:
     return endpoint
 
 
-def _serve(route: Route) -> Endpoint:
+def _serve(route: ApiRoute) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         said = await route.handler(request)
         if said is None:
@@ -136,8 +136,8 @@ def _serve(route: Route) -> Endpoint:
     return endpoint
 
 
-def _plain(around: Surroundings, access: Access, routes: list[Route]) -> dict[str, Endpoint]:
-    """What is asked about the node itself."""
+def _plain(around: Surroundings, access: Access, routes: list[ApiRoute]) -> dict[str, Endpoint]:
+    """The routes about the node itself."""
 
     async def index(request: Request) -> Response:
         url = str(request.base_url).rstrip("/")
@@ -173,12 +173,12 @@ async def _on_problem(_: Request, error: Exception) -> Response:
 
 
 async def _on_http(_: Request, error: Exception) -> Response:
-    """Starlette has only one of its own that can come here: no route."""
+    """The only error of Starlette's own that can arrive here: no route."""
     assert isinstance(error, HTTPException)
     return problem("not_found", "there is nothing at this path; see /openapi.json").response()
 
 
 async def _on_mistake(request: Request, error: Exception) -> Response:
-    # The route's path, not the request's: that one may name people.
+    # Without the request's path: it may name people.
     log.error("a request could not be answered", exc_info=error, extra={"method": request.method})
     return problem("internal", "the server made a mistake; its operator can see which").response()

@@ -1,4 +1,4 @@
-"""Reading a request's body: bounded before it is read, and waited for only so long."""
+"""Reads a request's body, with limits on its size and on the time it takes to arrive."""
 
 from __future__ import annotations
 

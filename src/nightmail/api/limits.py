@@ -1,4 +1,4 @@
-"""Every number that bounds what an HTTP request may cost."""
+"""All limits on what an HTTP request may cost."""
 
 from __future__ import annotations
 

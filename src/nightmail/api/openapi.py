@@ -1,4 +1,4 @@
-"""/openapi.json, from the table of routes and the shapes of what they take and give."""
+"""/openapi.json, from the table of routes and the schemas of what they take and give."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from .problems import KINDS, MEDIA_TYPE, STATUSES
-from .route import Route
-from .shapes import Health, ProblemSeen
+from .route import ApiRoute
+from .schemas import Health, ProblemSeen
 
 REF = "#/components/schemas/{name}"
 
@@ -22,7 +22,7 @@ STATUS_OF_CODE = {kind.word: status for kind, status in STATUSES.items()} | {
 }
 
 
-def describe(routes: list[Route], version: str) -> dict[str, Any]:
+def describe(routes: list[ApiRoute], version: str) -> dict[str, Any]:
     """An OpenAPI 3.1 document."""
     kinds = {kind for route in routes for kind in (route.takes, route.gives) if kind} | {Health, ProblemSeen}
     ordered = sorted(kinds, key=lambda kind: kind.__name__)
@@ -53,7 +53,7 @@ def describe(routes: list[Route], version: str) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: ApiRoute) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "summary": route.summary,
         "operationId": route.handler.__name__,
@@ -72,7 +72,7 @@ def _operation(route: Route) -> dict[str, Any]:
     return operation
 
 
-def _problems(route: Route) -> dict[str, Any]:
+def _problems(route: ApiRoute) -> dict[str, Any]:
     codes = {*EVERYWHERE, *route.problems}
     if route.takes:
         codes |= set(WITH_BODY)

@@ -1,9 +1,9 @@
-"""What is kept of a registration lock's PIN.
+"""What the server stores of a registration lock's PIN.
 
     client   token  = Argon2id(PIN, salt from the account)        nightmail.client.pin
     here     digest = Argon2id(token, random salt, pepper)
 
-Knows:   the pepper. It is in no row and no log: whoever copies those cannot try PINs.
+Knows:   the pepper. It is in no row and no log, so a copy of those does not allow to try PINs.
 Never:   keeps a token, or blocks the event loop: Argon2 runs on a thread, one at a time.
 """
 
@@ -23,10 +23,10 @@ LABEL = b"nightmail/v1/pin-pepper"
 
 MEMORY_KIB = 19 * 1024
 ITERATIONS = 2
-"""OWASP's least. The client has spent more before, and the pepper stands before both. Measured: 50 ms."""
+"""OWASP's minimum. The client has spent more before, and the pepper protects both. Measured: 50 ms."""
 
 WAITING = 16
-"""Under a second of work; more are told to come back."""
+"""Under a second of work; further requests are refused."""
 
 
 class Pins:

@@ -1,9 +1,9 @@
-"""Every no of the HTTP side, as application/problem+json (RFC 9457).
+"""Every error of the HTTP side, as application/problem+json (RFC 9457).
 
     {"type": "urn:nightmail:problem:handle_taken", "title": …, "status": 409, "detail": …, "code": "handle_taken", …}
 
-Knows:   which status each refusal of the fold has here, and the noes that HTTP has of its own.
-Never:   repeats what a request said, beyond what a refusal's own fields tell.
+Knows:   the HTTP status of each refusal of the fold, and the errors that only HTTP has.
+Never:   repeats what a request said, except in a refusal's own fields.
 """
 
 from __future__ import annotations
@@ -52,37 +52,37 @@ STATUSES: dict[type[AnyRefusal], int] = {
 """Refusal → status. A test sees that none is missing."""
 
 RETRY_S = 2
-"""Where a refusal may pass but does not say when: not sooner than this, in seconds."""
+"""`Retry-After`, in seconds, for a refusal that may pass but does not say when."""
 
 HEX_FIELDS = frozenset({"account", "device", "to", "missing", "extra", "rekeyed"})
-"""Ids are hex text everywhere in HTTP: a device's number is more than a JavaScript number can hold."""
+"""Ids are hex text everywhere in HTTP: a device's id does not fit into a JavaScript number."""
 
 
-class Kind(NamedTuple):
-    """A no that only HTTP has."""
+class ProblemKind(NamedTuple):
+    """An error that only HTTP has."""
 
     status: int
     title: str
 
 
-KINDS: dict[str, Kind] = {
-    "unauthorized": Kind(401, "Say who you are"),
-    "forbidden": Kind(403, "Not yours"),
-    "verification_needed": Kind(403, "Show that the handle is yours"),
-    "verification_wrong": Kind(403, "Not the code"),
-    "verification_refused": Kind(422, "No code can be sent there"),
-    "not_found": Kind(404, "There is no such thing"),
-    "method_not_allowed": Kind(405, "Not in this way"),
-    "too_slow": Kind(408, "The request did not arrive in time"),
-    "too_large": Kind(413, "The request is too large"),
-    "unsupported_media_type": Kind(415, "The request is not JSON"),
-    "not_ready": Kind(503, "Not ready"),
-    "internal": Kind(500, "A mistake of the server's"),
+KINDS: dict[str, ProblemKind] = {
+    "unauthorized": ProblemKind(401, "Say who you are"),
+    "forbidden": ProblemKind(403, "Not yours"),
+    "verification_needed": ProblemKind(403, "Show that the handle is yours"),
+    "verification_wrong": ProblemKind(403, "Not the code"),
+    "verification_refused": ProblemKind(422, "No code can be sent there"),
+    "not_found": ProblemKind(404, "There is no such thing"),
+    "method_not_allowed": ProblemKind(405, "Not in this way"),
+    "too_slow": ProblemKind(408, "The request did not arrive in time"),
+    "too_large": ProblemKind(413, "The request is too large"),
+    "unsupported_media_type": ProblemKind(415, "The request is not JSON"),
+    "not_ready": ProblemKind(503, "Not ready"),
+    "internal": ProblemKind(500, "A mistake of the server's"),
 }
 
 
 class Problem(Exception):
-    """Raised by whoever cannot go on; becomes the response."""
+    """Raised where a request cannot be fulfilled; becomes the response."""
 
     def __init__(
         self, code: str, status: int, title: str, detail: str, fields: dict[str, Any] | None = None, retry_s: int = 0
@@ -116,7 +116,7 @@ def problem(code: str, detail: str, *, retry_s: int = 0, fields: dict[str, Any] 
 
 
 def refused(refusal: AnyRefusal) -> Problem:
-    """What the fold, or a check before it, said no with."""
+    """The problem for a refusal by the fold, or by a check before it."""
     fields: dict[str, Any] = {
         field: _hex(value) if field in HEX_FIELDS else value for field, value in msgspec.structs.asdict(refusal).items()
     }

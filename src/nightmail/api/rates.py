@@ -1,6 +1,6 @@
-"""How often somebody may: so many within a time, and as many at once.
+"""Rate limits by address, handle or account: a number within a time, and as many at once.
 
-Knows:   who did something of late, by address or handle. Full buckets need not be remembered.
+Knows:   the recent use of each key. A key whose use has decayed to zero need not be remembered.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
 FORGOTTEN_PART = 10
-"""When there are too many, a tenth is forgotten."""
+"""When there are too many keys, a tenth is forgotten."""
 
 
 class Rate:
-    """`most` within `within_ms` by each of so many; 0: no limit. Bounded: who used least is forgotten first.
+    """`most` within `within_ms` for each of `keys` keys; 0: no limit. The keys with the least use are forgotten first.
 
-    With `stern`, who may do nothing more is never forgotten before that is over: otherwise many others could have it
-    forgotten. Whoever asks for that must bound how many there can be.
+    With `stern`, a key that has reached its limit is not forgotten before it may act again: otherwise many other keys
+    could push it out. The caller must then bound how many such keys there can be.
     """
 
     def __init__(
@@ -31,9 +31,9 @@ class Rate:
     ) -> None:  # fmt: skip
         self._most, self._within_ms, self._keys, self._pace, self._stern = most, within_ms, keys, pace, stern
         self._used: dict[str, tuple[float, int]] = {}
-        """Who → what counts at a time."""
+        """Key → (use, at this time)."""
         self._spared = 0
-        """How many of them must not be forgotten, when that was last looked at."""
+        """How many of them must not be forgotten, as of the last look."""
 
     def check(self, key: str) -> None:
         """Raises a Problem if one more would be too many. Counts nothing."""
@@ -68,7 +68,7 @@ class Rate:
 
 
 def network(address: str) -> str:
-    """Whoever has one IPv6 address has a whole /64 of them."""
+    """Somebody with one IPv6 address usually has its whole /64."""
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 Handler: TypeAlias = Callable[[Request], Awaitable[Struct | None]]
 
 
-class Route(Struct, frozen=True):
+class ApiRoute(Struct, frozen=True):
     method: str
     path: str
     who: str

@@ -1,13 +1,13 @@
-"""Showing that a handle is one's own: a code that only its owner can read.
+"""Verification codes: a code that only the owner of a handle can read.
 
-Knows:   a secret. Codes follow from it, the handle and the time, so nothing is kept, and every node that has
-         the secret can check what another one sent.
-Touches: the operator's way to reach people, which the node hands in.
+Knows:   a secret. Codes are computed from it, the handle and the time. So nothing is stored, and every node that has
+         the secret can check a code that another node sent.
+Touches: `Deliver`, the operator's way to reach people, which the node hands in.
 Never:   shows or logs a code.
 
-A code is good until the end of the ten minutes after those in which it was made. It is right whether or not somebody
-asked for it: which node sent one the others do not know, and to remember it they would have to ask each other. So what
-keeps somebody from guessing is how often they may: for one handle, and for all together.
+A code is valid for the ten-minute window in which it was made and for the next one. It is valid even if nobody asked
+for it, because nodes share only the secret and do not tell each other which codes they sent. So the protection against
+guessing is the limit on wrong codes: for one handle, and for all handles together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WINDOW_MS = 10 * 60_000
 
 Delivery: TypeAlias = Literal["sent", "refused", "failed"]
 Deliver: TypeAlias = Callable[[str, str, int], Awaitable[Delivery]]
-"""(handle, code, good until) → what became of it. `refused`: nobody can be reached under this handle."""
+"""(handle, code, valid until) → the outcome. `refused`: nobody can be reached under this handle."""
 
 
 class Codes:
@@ -34,7 +34,7 @@ class Codes:
         self._key, self._clock = hmac.digest(secret, LABEL, "sha256"), clock
 
     def make(self, handle: str) -> tuple[str, int]:
-        """A code, and until when it is good."""
+        """A code, and until when it is valid."""
         window = self._clock() // WINDOW_MS
         return self._code(handle, window), (window + 2) * WINDOW_MS
 
@@ -58,10 +58,10 @@ class Verification:
         self._wrong = Rate(limits.code_tries, WINDOW_MS, keys, pace, stern=True)
         self._wrong_today = Rate(limits.code_tries_per_day, DAY_MS, keys, pace, stern=True)
         self._wrong_at_all = Rate(limits.code_tries_per_minute, MINUTE_MS, 1, pace)
-        """Bounds how many handles there can be for which nothing more may be tried."""
+        """Bounds how many handles can be at their limit of wrong codes."""
 
     async def send(self, handle: str) -> int:
-        """Have a code brought to whoever owns the handle. Until when it is good. Raises a Problem."""
+        """Have a code delivered to the handle's owner. Returns until when it is valid. Raises a Problem."""
         self._sent.take(handle)
         code, until = self._codes.make(handle)
         match await self._deliver(handle, code, until):

@@ -14,7 +14,7 @@ from nightmail.wire.closing import CloseCode
 
 from .counters import Counters
 from .limits import GatewayLimits
-from .ports import Connection
+from .ports import SessionPort
 from .rates import Bucket
 
 
@@ -33,7 +33,7 @@ class Admission:
         self._last_turn = 0.0
         """When the newcomer that was refused last may come back."""
         self._callers: dict[Caller, None] = {}
-        self._strangers: dict[Connection, None] = {}
+        self._strangers: dict[SessionPort, None] = {}
 
     def wait_ms(self) -> int:
         """Admit one more connection and return 0, or return after how many ms it should try again."""
@@ -58,7 +58,7 @@ class Admission:
         """Its request has arrived, or the connection is gone. May be called again."""
         self._callers.pop(caller, None)
 
-    def add_stranger(self, session: Connection) -> None:
+    def add_stranger(self, session: SessionPort) -> None:
         """A session that has not said which device it is."""
         self._strangers[session] = None
         if len(self._strangers) > self._limits.strangers:
@@ -66,6 +66,6 @@ class Admission:
             # Closing a session removes it from here.
             next(iter(self._strangers)).close(CloseCode.BUSY)
 
-    def remove_stranger(self, session: Connection) -> None:
+    def remove_stranger(self, session: SessionPort) -> None:
         """Its device is recognized, or the session has ended. May be called again."""
         self._strangers.pop(session, None)

@@ -1,7 +1,7 @@
 """All connections of one node: which devices are connected, and what each of them has to be told.
 
 Knows:   the sessions, by device.
-Touches: the desk and the registry; sessions, by what `ports.Connection` names.
+Touches: the desk and the registry; sessions, by what `ports.SessionPort` names.
 Never:   a socket: each session has a link.
 
 Who may connect is decided in `admission.py`, whose turn it is in `turns.py`.
@@ -19,7 +19,7 @@ from nightmail.wire.closing import CloseCode
 
 from .admission import Admission
 from .limits import GatewayLimits
-from .ports import Connection, Link, Shared
+from .ports import Link, SessionPort, Shared
 from .pump import RECEIPTS
 from .rates import Shares
 from .session import Session
@@ -55,14 +55,14 @@ class Gateway:
         self.pressed = False
         self.stopping = False
         self._submitting = False
-        self._sessions: dict[Connection, None] = {}
+        self._sessions: dict[SessionPort, None] = {}
         """In the order in which they connected."""
-        self._live: dict[int, Connection] = {}
+        self._live: dict[int, SessionPort] = {}
         self._shares: dict[Pace, tuple[Shares, str]] = {
             Pace.CLAIM: (Shares(limits.claims_per_minute, COUNTED), "claims_limited"),
             Pace.LINK: (Shares(limits.links_per_minute, COUNTED), "links_limited"),
         }
-        """What an account may do so many times in a minute, over all its connections; and what counts the noes."""
+        """What an account may do so many times in a minute, over all its connections; and the counter of refusals."""
         self._stop_from = self._to_stop = 0
 
     @property
@@ -92,7 +92,7 @@ class Gateway:
         self.admission.add_stranger(session)
         return session
 
-    def seat(self, session: Connection, line: int) -> Seat:
+    def seat(self, session: SessionPort, line: int) -> Seat:
         now = self._pace()
         self.admission.remove_stranger(session)
         if older := self._live.get(session.device):
@@ -105,16 +105,16 @@ class Gateway:
         self.counters.connected += 1
         return seat
 
-    def suspect(self, session: Connection) -> None:
+    def suspect(self, session: SessionPort) -> None:
         self.counters.suspected += 1
         if session.seat:
             self._registry.leave(session.device, session.seat)
 
-    def renew_seat(self, session: Connection, now: int) -> None:
+    def renew_seat(self, session: SessionPort, now: int) -> None:
         if session.seat:
             self._registry.take(session.device, session.seat, now)
 
-    def remove(self, session: Connection) -> None:
+    def remove(self, session: SessionPort) -> None:
         self.admission.remove_stranger(session)
         if session not in self._sessions:
             return
@@ -137,10 +137,10 @@ class Gateway:
         self._soon()
 
     def share_wait_ms(self, account: int, pace: Pace, now: int) -> int:
-        """May it claim another key, or link another device? 0: yes, and that is counted. It survives a connection."""
-        shares, noes = self._shares[pace]
+        """Whether the account may claim another key or link another device. The count outlives the connection."""
+        shares, counter = self._shares[pace]
         if wait_ms := shares.wait_ms(account, now):
-            setattr(self.counters, noes, getattr(self.counters, noes) + 1)
+            setattr(self.counters, counter, getattr(self.counters, counter) + 1)
         return wait_ms
 
     def grew(self, device: int, lane: Lane) -> None:

@@ -2,7 +2,7 @@
 
     socket  ◄── Link ──  session  ── Host ──►  gateway
                             ▲                     │
-                            └──── Connection ─────┘
+                            └──── SessionPort ────┘
 
 Knows:   only signatures. `Shared` holds what every session of one gateway uses and none of them replaces.
 Never:   decides anything.
@@ -66,7 +66,7 @@ class Shared:
         """Items in one frame. A larger frame exceeds one of the two limits in any case."""
 
 
-class Connection(Protocol):
+class SessionPort(Protocol):
     """What the gateway may ask of a session."""
 
     queued: bool
@@ -116,19 +116,19 @@ class Host(Protocol):
         """Run `check` when it is this newcomer's turn."""
         ...
 
-    def seat(self, session: Connection, line: int) -> Seat:
+    def seat(self, session: SessionPort, line: int) -> Seat:
         """The device is recognized and answers to it go to `line`. Closes an older session of the same device."""
         ...
 
-    def suspect(self, session: Connection) -> None:
+    def suspect(self, session: SessionPort) -> None:
         """The device does not acknowledge: give up its seat, so that others take it for offline."""
         ...
 
-    def renew_seat(self, session: Connection, now: int) -> None:
+    def renew_seat(self, session: SessionPort, now: int) -> None:
         """The device is still connected, or acknowledges again."""
         ...
 
-    def remove(self, session: Connection) -> None:
+    def remove(self, session: SessionPort) -> None:
         """The session has ended. May be called again."""
         ...
 
@@ -140,6 +140,6 @@ class Host(Protocol):
         """Take one from the account's share of this pace. Returns 0, or how long to wait for the next one."""
         ...
 
-    def ready(self, session: Connection) -> None:
+    def ready(self, session: SessionPort) -> None:
         """The session has something to send or to pull: call its `flush` at the end of this turn."""
         ...

@@ -14,7 +14,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable
 
-from .ports import Connection
+from .ports import SessionPort
 
 SEEN_DEVICES = 100_000
 """Devices whose last visit is remembered, so that those that were just here can go first."""
@@ -25,11 +25,11 @@ class Turns:
         self.drains_at_once = drains_at_once
         """Drains per turn, and newcomers per turn."""
         self._soon = soon
-        self._ready: list[Connection] = []
-        self._drains: list[tuple[int, int, Connection]] = []
+        self._ready: list[SessionPort] = []
+        self._drains: list[tuple[int, int, SessionPort]] = []
         """Drains that may send their next batch: a heap, the most recently seen device first."""
         self._drain_count = 0
-        self.paced: list[Connection] = []
+        self.paced: list[SessionPort] = []
         """Drains that wait for the next tick, because the server is under pressure."""
         self._newcomers: deque[Callable[[], None]] = deque()
         self._last_seen: dict[int, int] = {}
@@ -46,7 +46,7 @@ class Turns:
         if len(self._last_seen) > SEEN_DEVICES:
             del self._last_seen[next(iter(self._last_seen))]
 
-    def ready(self, session: Connection) -> None:
+    def ready(self, session: SessionPort) -> None:
         """The session has something to send or to pull: at the end of this turn."""
         if not session.queued:
             session.queued = True
@@ -78,7 +78,7 @@ class Turns:
         for session in paced:
             self.ready(session)
 
-    def _queue_drain(self, session: Connection) -> None:
+    def _queue_drain(self, session: SessionPort) -> None:
         self._drain_count += 1
         heapq.heappush(self._drains, (-self._last_seen.get(session.device, 0), self._drain_count, session))
 

@@ -1,7 +1,7 @@
-"""Which addresses a webhook may be at: those that everybody can reach.
+"""Which addresses a webhook may have: public ones only.
 
-A server that calls whatever it is told to can be made to call what only it can reach. So the name is looked up
-once, every address of it is judged, and one that passed is connected to: a second look-up could say another.
+A server that calls any address can be made to call one that only it can reach (SSRF). So the name is resolved once,
+each of its addresses is checked, and the connection goes to one that passed: resolving again could give another.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ NAT64 = IPv6Network("64:ff9b::/96")
 NOT_EVERYBODYS = tuple(
     ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "fec0::/10", "3fff::/20", "5f00::/16")
 )
-"""Protocols' own, relays of old, sites' own, documentation, segments: not every Python knows of them."""
+"""Protocol assignments, 6to4 relays, site-local, documentation, segment routing: not every Python knows them all."""
 
 
 class PrivateAddress(OSError):

@@ -3,8 +3,8 @@
     webhook-id: msg_…   webhook-timestamp: 1700000000   webhook-signature: v1,<base64 HMAC-SHA256>
 
 Knows:   one address and one secret. The signature covers id, time and body; a repeat has the same id.
-Touches: sockets, on threads of its own, so many at a time.
-Never:   follows a redirect, reads a body, or logs what it says.
+Touches: sockets, on a bounded number of threads of its own.
+Never:   follows a redirect, reads a response's body, or logs what it sends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SECRET_PREFIX = "whsec_"  # noqa: S105 (what every such secret begins with)
 SECRET_BYTES = (24, 64)
 
 Outcome: TypeAlias = Literal["sent", "refused", "failed"]
-"""`refused`: it says no, and would say so again."""
+"""`refused`: a repeat would be refused, too."""
 
 log = logging.getLogger("nightmail.outlets")
 
@@ -48,7 +48,7 @@ class WebhookLimits(Struct, frozen=True):
 
 
 def secret_bytes(text: str) -> bytes:
-    """A secret as operators write it: base64, usually behind `whsec_`. Raises ValueError."""
+    """The secret from a setting: base64, usually behind `whsec_`. Raises ValueError."""
     try:
         secret = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
     except binascii.Error as error:
@@ -67,7 +67,7 @@ def signed(secret: bytes, ident: str, at_s: int, body: bytes) -> dict[str, str]:
 
 
 class Webhook:
-    """Open it on an event loop; `close` when nobody calls any more."""
+    """Use it on an event loop; `close` ends its threads."""
 
     def __init__(
         self, url: str, secret: bytes, clock: Callable[[], int], *, private: bool = False,
@@ -82,7 +82,7 @@ class Webhook:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def post(self, body: bytes) -> Outcome:
-        """Say it, and once more if that may help."""
+        """Send the body; retry if that may help."""
         if self._calls >= self._limits.waiting:
             return "failed"
         self._calls += 1

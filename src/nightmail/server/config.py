@@ -67,7 +67,7 @@ class DataSettings(Struct, frozen=True):
 
 class AccountSettings(Struct, frozen=True):
     verification: Literal["none", "webhook"] = "none"
-    """How somebody shows that a handle is theirs. none: whoever comes first has it. webhook: by a code."""
+    """How somebody proves that a handle is theirs. none: the first to register has it. webhook: by a code."""
     webhook_url: str = ""
     """Where codes are told, to be sent to the handle's owner: {"handle", "code", "expires_at"}, signed."""
     webhook_secret: str = ""

@@ -1,7 +1,7 @@
 """The parts below the doors, put together on one data folder: lock, rows, log, loop.
 
 Knows:   the order in which they are opened, and closed again.
-Touches: the data folder; three threads: one writes the log, one saves, one looks aside.
+Touches: the data folder; three threads: one writes the log, one saves checkpoints, one reads traces.
 Never:   drives the loop; the node does.
 """
 
@@ -75,10 +75,10 @@ class Heart:
             self._parts = parts.pop_all()
 
     def recover(self) -> None:
-        """Bring the state back. Raises EngineError if that cannot be: a damaged row, a program that is too old."""
+        """Recover the state from rows and log. Raises EngineError: a damaged row, a program that is too old."""
         self.loop.recover()
         self.check()
-        # After a crash no line says that connections ended.
+        # After a crash the delivery log has no line that says that connections ended.
         self.loop.note_connection(SERVER, here=False)
         self.adopt_settings()
 
@@ -88,7 +88,7 @@ class Heart:
             raise self.loop.stopped
 
     def adopt_settings(self) -> None:
-        """Have the newest fold of this program and the operator's limits decide from here on, if others still do."""
+        """Raise the shard to this program's newest fold and to the operator's limits, unless it has them."""
         loop = self.loop
         if loop.idle:
             loop.adopt(NEWEST_FOLD, self._limits)

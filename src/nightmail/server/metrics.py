@@ -1,4 +1,4 @@
-"""/metrics: figures that are counted anyway, put into Prometheus' form when somebody asks.
+"""/metrics: plain figures, put into Prometheus' form when they are scraped.
 
 Knows:   the name and the meaning of every metric (docs/operating.md lists them).
 Touches: the figures of heart, gateway and process, to read them.
@@ -62,7 +62,7 @@ class Metrics(Collector):
         return generate_latest(self._registry)
 
     def describe(self) -> list[Metric]:
-        """Nothing: else it would be asked for everything when it is registered."""
+        """Nothing: otherwise registering it would collect everything."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -72,22 +72,28 @@ class Metrics(Collector):
         yield from self._process()
 
     def _messages(self) -> Iterator[Metric]:
-        tally, figures = self._node.tally, self._node.figures
-        yield _counter("messages_accepted", "Messages accepted for the first time.", tally.accepted)
-        yield _counter("messages_blocked", "Messages accepted from senders that the recipient blocks.", tally.blocked)
+        message_counts, figures = self._node.message_counts, self._node.figures
+        yield _counter("messages_accepted", "Messages accepted for the first time.", message_counts.accepted)
+        yield _counter(
+            "messages_blocked", "Messages accepted from senders that the recipient blocks.", message_counts.blocked
+        )
         yield _counter("messages_repeated", "Retries answered from memory.", figures.repeated)
-        yield _counter("entries_filed", "Entries put into mailboxes, own copies included.", tally.filed)
-        yield _counter("entries_delivered", "Entries that devices acknowledged as stored.", tally.delivered)
+        yield _counter("entries_filed", "Entries put into mailboxes, own copies included.", message_counts.filed)
+        yield _counter("entries_delivered", "Entries that devices acknowledged as stored.", message_counts.delivered)
         failed = CounterMetricFamily(
             "nightmail_entries_failed", "Entries that will not be shown on their device, by reason.", labels=["reason"]
         )
-        for reason, count in tally.failed.items():
+        for reason, count in message_counts.failed.items():
             failed.add_metric([reason.name.lower()], count)
         yield failed
         yield _histogram(
-            "delivery_seconds", "Accept to device ack, for a sample of messages to connected devices.", tally.latency
+            "delivery_seconds",
+            "Accept to device ack, for a sample of messages to connected devices.",
+            message_counts.latency,
         )
-        yield _gauge("mailbox_depth", "Waiting in the fullest mailbox sampled in the last minute.", tally.depth)
+        yield _gauge(
+            "mailbox_depth", "Waiting in the fullest mailbox sampled in the last minute.", message_counts.depth
+        )
 
     def _heart(self) -> Iterator[Metric]:
         figures, heart = self._node.figures, self._node.heart
@@ -96,7 +102,7 @@ class Metrics(Collector):
         yield _counter("records", "Records made durable.", figures.records)
         yield _histogram("commit_seconds", "From a batch's append to its being durable.", figures.commits)
         yield _counter("commits_failed", "Batches that could not be written.", figures.failed_commits)
-        yield _histogram("loop_lag_seconds", "How late the event loop was, every 20 ms.", figures.lag)
+        yield _histogram("loop_lag_seconds", "How late the event loop was, every 50 ms.", figures.lag)
         yield _counter("checkpoints", "Checkpoints made durable.", figures.checkpoints)
         yield _counter("checkpoint_rows", "Rows written by checkpoints.", figures.checkpoint_rows)
         yield _counter("checkpoint_entries", "Entries written by checkpoints.", figures.checkpoint_entries)

@@ -3,12 +3,12 @@
     folder → rows → log → loop → desk → gateway ┐
                                       → api     ┴ → one listening socket
 
-Knows:   the order of starting and stopping, and whose turn it is.
+Knows:   the order of starting and stopping, and of the parts within a turn.
 Touches: everything, once.
 Never:   folds, frames or answers anything itself.
 
-Whoever submits something says so (`soon`); at the end of that turn of the event loop everything is sent
-on its way at once. Every 50 ms all parts are told the time.
+A part that has submitted something calls `soon`; at the end of that turn of the event loop everything is
+flushed together. Every 50 ms all parts are told the time.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from nightmail.gateway.gateway import Gateway
 from nightmail.model.forms import Form
 from nightmail.outlets.webhooks import Webhook
 
+from .code_webhook import deliver_by, webhook_of
 from .config import Config
 from .heart import Heart, clock, pace
-from .kept import kept_secret
-from .listener import Listener
+from .listening_socket import ListeningSocket
+from .message_counts import MessageCounts
 from .metrics import Metrics
 from .observe import Figures, log
 from .operator import operator_token
-from .tally import Tally
-from .verifying import deliver_by, webhook_of
+from .secret_files import secret_from
 
 SECRET_FILE = "accounts.secret"  # noqa: S105 (a name)
 TICK_S = 0.05
@@ -52,7 +52,7 @@ DEPTH_TICKS = 600
 
 
 class Fell(Exception):
-    """A mistake of ours below the doors: nobody knows what state it left. The log does; start again."""
+    """A programming error below the doors left an unknown state. A restart recovers the right one from the log."""
 
 
 class Node:
@@ -81,7 +81,7 @@ class Node:
         self.heart = heart = Heart(config, self.figures, self._post, self._later, desk.on_effects)
         try:
             token = operator_token(config.operator, heart.folder)
-            secret = kept_secret(config.accounts.secret, heart.folder / SECRET_FILE)
+            secret = secret_from(config.accounts.secret, heart.folder / SECRET_FILE)
             self._webhook = webhook_of(config.accounts)
             form = Form(config.form, config.fold)
             registry = MemoryRegistry(config.gateway.silence_ms)
@@ -91,8 +91,8 @@ class Node:
             )  # fmt: skip
             desk.attend(heart.loop, gateway, tracer=heart.tracer)
             heart.recover()
-            self.tally = Tally(lambda device: registry.find(device, pace()) is not None)
-            self.tally.skip(heart.loop.state)
+            self.message_counts = MessageCounts(lambda device: registry.find(device, pace()) is not None)
+            self.message_counts.skip(heart.loop.state)
             self.metrics = Metrics(self)
             application = app(
                 Surroundings(
@@ -112,7 +112,7 @@ class Node:
                     version=version("nightmail"),
                 )
             )
-            self.listener = Listener(config.server, application, door(gateway), config.http.connections)
+            self.listener = ListeningSocket(config.server, application, door(gateway), config.http.connections)
             self._tick_at = loop.time()
             self._tick()
             await self.listener.start()
@@ -186,7 +186,7 @@ class Node:
     # --- turns --------------------------------------------------------------------------------
 
     def _soon(self) -> None:
-        """Something was submitted, or is to be said: at the end of this turn."""
+        """Something was submitted or is to be sent: flush at the end of this turn."""
         if not self._flushing:
             self._flushing = True
             self._event_loop.call_soon(self._guard, self._flush)
@@ -204,10 +204,10 @@ class Node:
         self._tick_at = now + TICK_S
         self._ticking = loop.call_later(TICK_S, self._guard, self._tick)
         self.gateway.press(int(late_ms), self.figures.take_slowest_ms(time.monotonic_ns()))
-        self.tally.look(self.heart.loop.state, pace())
+        self.message_counts.look(self.heart.loop.state, pace())
         self.heart.loop.tick()
         self.heart.check()
-        self.tally.skip(self.heart.loop.state)
+        self.message_counts.skip(self.heart.loop.state)
         self.desk.tick()
         self.gateway.tick(pace())
         self._ticks += 1
@@ -215,7 +215,7 @@ class Node:
             self.listener.refresh()
             self.heart.adopt_settings()
         if self._ticks % DEPTH_TICKS == 0:
-            self.tally.turn()
+            self.message_counts.turn()
 
     def _post(self, callback: Callable[[], None]) -> None:
         """From any thread."""
@@ -225,9 +225,9 @@ class Node:
         self._event_loop.call_later(delay_ms / 1000, self._guard, callback)
 
     def _guard(self, callback: Callable[[], None]) -> None:
-        """What raises here is no peer's doing. Going on could answer what is not so: the node falls.
+        """Run a callback. No peer can cause what raises here, and going on could give false answers, so the node stops.
 
-        If the machine is to blame, `fell` says what to do about it; if not, it was a mistake of ours.
+        For an error of the machine, `fell` says what to do about it; any other is a mistake of ours.
         """
         if self._closed:
             return

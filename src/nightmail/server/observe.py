@@ -2,7 +2,7 @@
 
 Knows:   how long commits and checkpoints take, what went wrong and how often.
 Touches: standard error, by the standard library's logging.
-Never:   writes what a message says, a token or a key; does anything per message.
+Never:   logs a message's content, a token or a key; does anything per message.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Figures:
         self.commits = Histogram(COMMIT_MS)
         self.lag = Histogram(LAG_MS)
         self.slowest_ms = 0
-        """The slowest commit since somebody looked."""
+        """The slowest commit since `take_slowest_ms`."""
         self.begun_ns = 0
         """When the commit that is under way began; 0: none is."""
         self.records = 0
@@ -88,7 +88,7 @@ class Figures:
 
 
 class WatchedLog(FileLog):
-    """The log itself, with a look at the clock before and after each batch."""
+    """The log, with the duration of each batch measured."""
 
     figures: Figures
     pace_ns: Callable[[], int]
@@ -113,7 +113,7 @@ class WatchedLog(FileLog):
 
 
 class LogWatcher(Watcher):
-    """Says what the loop has to say, in the log and in figures."""
+    """Writes the loop's events to the log lines and the figures."""
 
     def __init__(self, figures: Figures, clock: Callable[[], int]) -> None:
         self._figures, self._clock = figures, clock
@@ -162,7 +162,7 @@ def set_up_logging(settings: LogSettings) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(settings.level.upper())
-    # Requests are counted, not logged: a path may name people. Nor is what strangers get wrong.
+    # Requests are counted, not logged: a path may name people. Bad requests of strangers are not logged either.
     logging.getLogger("uvicorn.access").disabled = True
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 

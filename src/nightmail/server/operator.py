@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from .config import OperatorSettings
-from .kept import kept_secret
+from .secret_files import secret_from
 
 FILE_NAME = "operator.token"
 
 
 def operator_token(settings: OperatorSettings, folder: Path) -> str:
     """Raises Unwritable if it can neither be read nor made."""
-    return kept_secret(settings.token, folder / FILE_NAME)
+    return secret_from(settings.token, folder / FILE_NAME)

@@ -20,12 +20,12 @@ import uvloop
 from nightmail.engine.ports import Damaged, EngineError, InUse, TooNew, Unwritable
 
 from .config import Config
-from .listener import CannotListen
+from .listening_socket import CannotListen
 from .node import Fell, Node
 from .observe import log, set_up_logging
 
 GC_THRESHOLDS = (50_000, 20, 50)
-"""Messages make no cycles, so looking for them seldom finds anything and costs latency."""
+"""Messages make no cycles, so a collection rarely finds anything and costs latency."""
 
 EXIT_CODES: dict[type[Exception], int] = {
     EngineError: 1,

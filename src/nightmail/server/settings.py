@@ -31,7 +31,7 @@ Bounds: TypeAlias = tuple[int, int]
 
 
 class BadSetting(Exception):
-    """A setting that cannot be used. The text is one sentence for whoever wrote it."""
+    """A setting that cannot be used. The text is one sentence for the operator."""
 
 
 class Setting(Struct, frozen=True):

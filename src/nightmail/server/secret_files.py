@@ -13,8 +13,8 @@ from pathlib import Path
 from nightmail.engine.ports import Unwritable
 
 
-def kept_secret(given: str, file: Path) -> str:
-    """What the settings say, or what stands in `file`. Raises Unwritable if it can neither be read nor made."""
+def secret_from(given: str, file: Path) -> str:
+    """The secret from the settings, or else from `file`, which is made if it is missing. Raises Unwritable."""
     if given:
         return given
     try:

@@ -1,8 +1,8 @@
-"""Asking the desk, and waiting for the answer.
+"""Submits records to the desk and awaits their answers; reads accounts and traces.
 
 Knows:   the api's own line, and which request waits under which number on it.
 Touches: the desk.
-Never:   keeps a row: what is wanted of it is read out while it is shown.
+Never:   keeps a row: `view` copies what is needed while the desk shows it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 REF_MAX = (1 << REF_BITS) - 1
 
 
-class Asking:
+class DeskClient:
     """One for all requests."""
 
     def __init__(self, desk: Desk, form: Form, limits: HttpLimits, soon: Callable[[], None]) -> None:
@@ -43,10 +43,10 @@ class Asking:
             future.set_result(said)
 
     async def record(self, by: int, body: AnyBody) -> Answer:
-        """Have a record written down. Raises a Problem if the answer is no, or does not come in time."""
+        """Submit a record. Raises a Problem if it is refused, or not answered in time."""
         if wrong := self._form.check(by, body):
             raise refused(wrong)
-        # A number that an earlier request still waits under is passed over.
+        # A number under which an earlier request still waits is skipped.
         ref = self._ref % REF_MAX + 1
         while ref in self._waiting:
             ref = ref % REF_MAX + 1
@@ -72,11 +72,11 @@ class Asking:
         assert isinstance(said, Done)
 
     async def account(self, account: int, view: Callable[[Account], T]) -> T | None:
-        """What `view` says about an account; None if there is none, or no longer."""
+        """What `view` returns for the account; None if it does not exist or is closed."""
         return await self.row(account, lambda row: view(row) if row and row.devices and not row.closed else None)
 
     async def row(self, account: int, view: Callable[[Account | None], T]) -> T:
-        """What `view` says about what is kept of an account, even if it has ended."""
+        """What `view` returns for the account's row, even if the account is closed."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
         def show(row: Account | None) -> None:
@@ -87,7 +87,7 @@ class Asking:
         return await self._wait(future)
 
     async def trace(self, message_id: str) -> Trace:
-        """A message's life. Few at a time: each reads from the disk."""
+        """The delivery log of a message. Few at a time, because each reads from the disk."""
         if self._traces >= self._limits.traces:
             raise problem("not_ready", "too many ask for the life of a message at the same time", retry_s=1)
         future: asyncio.Future[Trace | None] = asyncio.get_running_loop().create_future()

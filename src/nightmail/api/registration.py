@@ -1,7 +1,7 @@
 """The routes by which somebody becomes a device, and keeps others from becoming one in their name.
 
 Knows:   what must be shown before a handle is somebody's: a code, a PIN, or nothing.
-Touches: the desk, by `Asking`.
+Touches: the desk, by `DeskClient`.
 Never:   decides who may take an account over: the fold does.
 """
 
@@ -17,20 +17,20 @@ from nightmail.model.ids import SERVER, account_id, account_of
 from nightmail.model.records import PinSet, Registered
 from nightmail.model.rows import Account
 
-from . import shapes
+from . import schemas
 from .access import Access
-from .asking import Asking
 from .bodies import read_json
+from .desk_client import DeskClient
 from .limits import HttpLimits
 from .pins import Pins
 from .problems import malformed, problem
 from .rates import Rate, network
-from .route import Route
+from .route import ApiRoute
 from .verification import Verification
 
 
 class Standing(NamedTuple):
-    """What there is under a handle, as far as whoever registers is concerned."""
+    """What exists under a handle, as far as a registration needs to know."""
 
     device: int = 0
     """The one that asks, if it joined before."""
@@ -39,52 +39,52 @@ class Standing(NamedTuple):
     """Of the registration lock."""
 
 
-class Registering:
+class RegistrationRoutes:
     def __init__(
-        self, asking: Asking, access: Access, registrations: Rate, questions: Rate, limits: HttpLimits, pins: Pins,
+        self, desk: DeskClient, access: Access, registrations: Rate, questions: Rate, limits: HttpLimits, pins: Pins,
         verification: Verification | None,
     ) -> None:  # fmt: skip
-        self._asking, self._access, self._limits, self._pins = asking, access, limits, pins
+        self._desk, self._access, self._limits, self._pins = desk, access, limits, pins
         self._registrations, self._questions = registrations, questions
         self._verification = verification
 
-    async def verify(self, request: Request) -> shapes.CodeSent:
+    async def verify(self, request: Request) -> schemas.CodeSent:
         self._questions.take(_address(request))
-        new = await read_json(request, shapes.NewVerification, self._limits)
+        new = await read_json(request, schemas.NewVerification, self._limits)
         if self._verification is None:
             raise problem("not_found", "this server asks for no codes")
-        return shapes.CodeSent(await self._verification.send(checked_handle(new.handle)))
+        return schemas.CodeSent(await self._verification.send(checked_handle(new.handle)))
 
-    async def register(self, request: Request) -> shapes.AccountMade:
+    async def register(self, request: Request) -> schemas.AccountMade:
         self._registrations.take(_address(request))
-        new = await read_json(request, shapes.NewAccount, self._limits)
+        new = await read_json(request, schemas.NewAccount, self._limits)
         handle, token = checked_handle(new.handle), bytes.fromhex(new.token_digest)
         account = account_id(handle)
         standing = await self._standing(account, token, new.registration)
         verified, pin = False, b""
-        # Whoever joined before has lost the answer, and its code may be too old by now: nothing is asked of it.
+        # A device that joined before has lost the answer, and its code may have expired: it needs none.
         if not standing.device:
             if self._verification:
                 self._verification.check(handle, new.code)
                 verified = True
             if new.pin_token and standing.salt:
                 pin = await self._pins.digest(bytes.fromhex(new.pin_token), standing.salt)
-        joined = await self._asking.join(
+        joined = await self._desk.join(
             SERVER,
             Registered(
-                account, handle, new.registration, token, new.label, shapes.PLATFORMS[new.platform], verified, pin
+                account, handle, new.registration, token, new.label, schemas.PLATFORMS[new.platform], verified, pin
             ),
         )
-        return shapes.AccountMade(f"{account:x}", f"{joined.device:x}", joined.list_version)
+        return schemas.AccountMade(f"{account:x}", f"{joined.device:x}", joined.list_version)
 
-    async def find(self, request: Request) -> shapes.DeviceMade:
+    async def find(self, request: Request) -> schemas.DeviceMade:
         self._questions.take(_address(request))
-        new = await read_json(request, shapes.FindDevice, self._limits)
+        new = await read_json(request, schemas.FindDevice, self._limits)
         account = account_id(checked_handle(new.handle))
         standing = await self._standing(account, bytes.fromhex(new.token_digest), new.registration)
         if not standing.device:
             raise problem("not_found", "no device of that handle has this token")
-        return shapes.DeviceMade(f"{standing.device:x}", standing.list_version)
+        return schemas.DeviceMade(f"{standing.device:x}", standing.list_version)
 
     async def _standing(self, account: int, token: bytes, registration: int) -> Standing:
         def view(row: Account | None) -> Standing:
@@ -97,43 +97,43 @@ class Registering:
             ]
             return Standing(ours[0] if ours else 0, row.list_version, row.lock.salt if row.lock else b"")
 
-        return await self._asking.row(account, view)
+        return await self._desk.row(account, view)
 
     async def set_lock(self, request: Request) -> None:
         device = await self._access.device(request)
-        new = await read_json(request, shapes.NewLock, self._limits)
+        new = await read_json(request, schemas.NewLock, self._limits)
         salt, digest = await self._pins.new(bytes.fromhex(new.pin_token))
-        await self._asking.done(device, PinSet(account_of(device), salt, digest))
+        await self._desk.done(device, PinSet(account_of(device), salt, digest))
 
     async def remove_lock(self, request: Request) -> None:
         device = await self._access.device(request)
-        await self._asking.done(device, PinSet(account_of(device), b"", b""))
+        await self._desk.done(device, PinSet(account_of(device), b"", b""))
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[ApiRoute]:
         return [
-            Route(
-                "POST", "/v1/verifications", "anyone", "Have a code sent to whoever owns a handle", self.verify,
-                shapes.NewVerification, shapes.CodeSent, 202,
+            ApiRoute(
+                "POST", "/v1/verifications", "anyone", "Have a code sent to a handle's owner", self.verify,
+                schemas.NewVerification, schemas.CodeSent, 202,
                 ("not_found", "verification_refused", "rate_limited", "not_ready"),
             ),
-            Route(
+            ApiRoute(
                 "POST", "/v1/accounts", "anyone",
                 "Register an account with its first device, or take over one's own with a new device",
-                self.register, shapes.NewAccount, shapes.AccountMade, 201,
+                self.register, schemas.NewAccount, schemas.AccountMade, 201,
                 (
                     "handle_taken", "too_many_devices", "rate_limited", "verification_needed", "verification_wrong",
                     "pin_needed", "pin_wrong", "pin_locked", "not_ready",
                 ),
             ),
-            Route(
+            ApiRoute(
                 "POST", "/v1/devices/find", "anyone", "The device that an older one has linked for this token",
-                self.find, shapes.FindDevice, shapes.DeviceMade, 200, ("not_found", "rate_limited"),
+                self.find, schemas.FindDevice, schemas.DeviceMade, 200, ("not_found", "rate_limited"),
             ),
-            Route(
-                "PUT", "/v1/lock", "device", "Set the registration lock's PIN", self.set_lock, shapes.NewLock,
+            ApiRoute(
+                "PUT", "/v1/lock", "device", "Set the registration lock's PIN", self.set_lock, schemas.NewLock,
                 problems=("not_ready",),
             ),
-            Route("DELETE", "/v1/lock", "device", "Remove the registration lock", self.remove_lock),
+            ApiRoute("DELETE", "/v1/lock", "device", "Remove the registration lock", self.remove_lock),
         ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from nightmail.model.ids import account_id, device_id
 from nightmail.model.notes import Dropped, Note, Placed, Taken
 from nightmail.model.rows import Mailbox
 from nightmail.model.words import Lane, Reason
-from nightmail.server.tally import SAMPLE_MS, WAIT_MS, Tally
+from nightmail.server.message_counts import SAMPLE_MS, WAIT_MS, MessageCounts
 
 ADA, BOB = device_id(account_id("ada"), 1), device_id(account_id("bob"), 1)
 NORMAL = Lane.NORMAL
@@ -32,67 +32,70 @@ def ack(state: State, at: int, upto: int) -> None:
 
 
 def test_each_line_is_counted_once() -> None:
-    tally, state = Tally(lambda _: False), a_state(placed(1, 1), placed(1, 2, copy=True), placed(2, 0, blocked=True))
-    tally.look(state, 0)
-    tally.look(state, 0)
-    assert (tally.accepted, tally.blocked, tally.filed) == (2, 1, 2)
+    counts, state = (
+        MessageCounts(lambda _: False),
+        a_state(placed(1, 1), placed(1, 2, copy=True), placed(2, 0, blocked=True)),
+    )
+    counts.look(state, 0)
+    counts.look(state, 0)
+    assert (counts.accepted, counts.blocked, counts.filed) == (2, 1, 2)
     state.notes.append(Dropped(3, BOB, NORMAL, 1, Reason.EXPIRED))
-    tally.look(state, 0)
-    assert {reason.name: count for reason, count in tally.failed.items() if count} == {"MAILBOX_FULL": 1, "EXPIRED": 1}
+    counts.look(state, 0)
+    assert {reason.name: count for reason, count in counts.failed.items() if count} == {"MAILBOX_FULL": 1, "EXPIRED": 1}
 
 
 def test_after_a_checkpoint_it_begins_at_the_first_line() -> None:
-    tally, state = Tally(lambda _: False), a_state(placed(1, 1), placed(1, 2))
-    tally.look(state, 0)
+    counts, state = MessageCounts(lambda _: False), a_state(placed(1, 1), placed(1, 2))
+    counts.look(state, 0)
     state.notes.clear()
-    tally.skip(state)
+    counts.skip(state)
     state.notes.extend([placed(2, 3)] * 5)
-    tally.look(state, 0)
-    assert tally.accepted == 7
+    counts.look(state, 0)
+    assert counts.accepted == 7
 
 
 def test_a_message_is_followed_to_its_acknowledgement() -> None:
-    tally, state = Tally(lambda _: True), a_state(placed(1_000, 1))
-    tally.look(state, SAMPLE_MS)
+    counts, state = MessageCounts(lambda _: True), a_state(placed(1_000, 1))
+    counts.look(state, SAMPLE_MS)
     ack(state, 1_030, 1)
-    tally.look(state, SAMPLE_MS + 40)
-    assert (tally.latency.count, tally.latency.total) == (1, 30)
+    counts.look(state, SAMPLE_MS + 40)
+    assert (counts.latency.count, counts.latency.total) == (1, 30)
 
 
 def test_what_is_acknowledged_before_the_first_look_counts_too() -> None:
-    tally, state = Tally(lambda _: True), a_state(placed(1_000, 1))
+    counts, state = MessageCounts(lambda _: True), a_state(placed(1_000, 1))
     ack(state, 1_004, 1)
-    tally.look(state, SAMPLE_MS)
-    assert (tally.latency.count, tally.latency.total) == (1, 4)
+    counts.look(state, SAMPLE_MS)
+    assert (counts.latency.count, counts.latency.total) == (1, 4)
 
 
 def test_one_message_in_a_while_is_followed_and_none_to_a_device_that_is_away() -> None:
     for online, followed in ((True, 1), (False, 0)):
-        tally, state = Tally(lambda _, online=online: online), a_state(placed(1_000, 1))
-        tally.look(state, SAMPLE_MS)
+        counts, state = MessageCounts(lambda _, online=online: online), a_state(placed(1_000, 1))
+        counts.look(state, SAMPLE_MS)
         state.notes.append(placed(1_010, 2))
-        tally.look(state, SAMPLE_MS + 20)
+        counts.look(state, SAMPLE_MS + 20)
         ack(state, 1_030, 2)
-        tally.look(state, SAMPLE_MS + 40)
-        assert tally.latency.count == followed
+        counts.look(state, SAMPLE_MS + 40)
+        assert counts.latency.count == followed
 
 
 def test_a_device_that_never_acknowledges_is_not_followed_for_ever() -> None:
-    tally, state = Tally(lambda _: True), a_state(placed(1_000, 1))
-    tally.look(state, SAMPLE_MS)
+    counts, state = MessageCounts(lambda _: True), a_state(placed(1_000, 1))
+    counts.look(state, SAMPLE_MS)
     state.notes.append(placed(1_010, 2))
-    tally.look(state, SAMPLE_MS + WAIT_MS + 1)
+    counts.look(state, SAMPLE_MS + WAIT_MS + 1)
     ack(state, 30_000, 1)
-    tally.look(state, SAMPLE_MS + WAIT_MS + 2)
-    assert tally.latency.count == 0
+    counts.look(state, SAMPLE_MS + WAIT_MS + 2)
+    assert counts.latency.count == 0
 
 
 def test_the_fullest_mailbox_is_remembered_for_a_while() -> None:
-    tally, state = Tally(lambda _: False), a_state(placed(1_000, 1))
+    counts, state = MessageCounts(lambda _: False), a_state(placed(1_000, 1))
     state.mailboxes.there(BOB).lanes[NORMAL].waiting = 9
-    tally.look(state, SAMPLE_MS)
-    assert tally.depth == 9
-    tally.turn()
-    assert tally.depth == 9
-    tally.turn()
-    assert tally.depth == 0
+    counts.look(state, SAMPLE_MS)
+    assert counts.depth == 9
+    counts.turn()
+    assert counts.depth == 9
+    counts.turn()
+    assert counts.depth == 0

@@ -1,4 +1,4 @@
-"""What stands in requests and responses. Ids and digests are lower-case hex, device lists are base64."""
+"""The JSON bodies of requests and responses. Ids and digests are lower-case hex, device lists are base64."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class DevicesSeen(Struct, frozen=True):
     signed: bytes
     read_receipts: bool
     locked: bool
-    """Whether a PIN is needed to register the handle anew."""
+    """Whether a PIN is needed to register the handle again."""
 
 
 class ListSeen(Struct, frozen=True):
@@ -218,7 +218,7 @@ def trace_seen(trace: Trace) -> TraceSeen:
 
 
 ROUTED = ("online", "queued")
-"""How an entry's filing is told."""
+"""The words of a trace for the filing of an entry."""
 
 
 def message_seen(trace: Trace, own: int, *, reads: bool) -> MessageSeen:
@@ -241,7 +241,7 @@ def message_seen(trace: Trace, own: int, *, reads: bool) -> MessageSeen:
 
 
 def _last(trace: Trace, device: int, words: tuple[str, ...]) -> tuple[int, str]:
-    """When the device was last told of in one of these words, and why."""
+    """Time and reason of the device's last event with one of these words."""
     for event in reversed(trace.events):
         word, _, reason = event.what.partition(":")
         if event.device == device and word in words:

@@ -24,15 +24,15 @@ from .config import ServerSettings
 BACKLOG = 256
 """Connections that the kernel may hand over at once: all of them are taken in one turn of the event loop."""
 HANDSHAKE_S = 10.0
-"""A stranger has as long for TLS as for what comes after it."""
+"""As long as `gateway.hello_ms` allows for the first request."""
 
 
 class CannotListen(Exception):
     """The text is one sentence for the operator."""
 
 
-class Listener:
-    """Opened by `start`; `close` takes no more, `drained` when nobody is left."""
+class ListeningSocket:
+    """Opened by `start`. After `close` it accepts no connection; `drained` is true once the last one has ended."""
 
     def __init__(
         self, settings: ServerSettings, app: Starlette, protocol: Callable[..., asyncio.Protocol], connections: int
@@ -93,12 +93,12 @@ class Listener:
     def refresh(self) -> None:
         """Once a second: the date in every response.
 
-        One request per connection: the door bounds the head of the first, and nobody would that of a second.
+        One request per connection: the door bounds only the head of the first.
         """
         self._state.default_headers = [(b"date", formatdate(usegmt=True).encode()), (b"connection", b"close")]
 
     def close(self) -> None:
-        """Let nobody in any more; requests that are being answered are answered."""
+        """Accept no more connections. Requests under way are still answered."""
         if self._server is not None:
             self._server.close()
         for connection in list(self._state.connections):
@@ -109,7 +109,7 @@ class Listener:
         return not self._state.connections and not self._state.tasks
 
     def abort(self) -> None:
-        """Cut off whoever is left."""
+        """Cut the connections that are left."""
         for task in list(self._state.tasks):
             task.cancel()
         for connection in list(self._state.connections):
@@ -137,7 +137,7 @@ def _tls(settings: ServerSettings) -> ssl.SSLContext | None:
 
 
 def _no_password() -> str:
-    """Else OpenSSL would ask at the terminal."""
+    """Otherwise OpenSSL asks at the terminal."""
     raise ValueError("the key is encrypted")
 
 

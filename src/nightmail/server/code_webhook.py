@@ -1,4 +1,4 @@
-"""How a code reaches whoever owns a handle: by a webhook of the operator's, which sends the SMS or the mail."""
+"""Verification codes go to a webhook of the operator's, which sends the SMS or the mail to the handle's owner."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CodeMade(Struct, frozen=True):
 
 
 def webhook_of(settings: AccountSettings) -> Webhook | None:
-    """None: nobody has to show anything."""
+    """None if the server verifies nobody."""
     if settings.verification == "none":
         return None
     secret = secret_bytes(settings.webhook_secret)

@@ -1,0 +1,337 @@
+"""Each metric moves when what it tells happens: on a real node, over real sockets."""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import os
+import resource
+import socket
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from nightmail.core.step import FOLDS
+from nightmail.model.records import Acked, Blocked, Claimed, Linked, Published, SaidByDevices, Sent
+from nightmail.model.words import Lane, Platform
+from nightmail.server.heart import clock
+from nightmail.server.observe import LogWatcher
+from nightmail.wire.frames import decode_from_server, encode
+from nightmail.wire.items import PATH, SUBPROTOCOL, VERSION, Ask, Hello
+from tests.server.rig import WAIT_S, Person, Town, message, serving
+from tests.server.test_metrics import documented
+
+
+class Stage(NamedTuple):
+    """Where a story happens."""
+
+    town: Town
+    ada: Person
+    bob: Person
+    patch: pytest.MonkeyPatch
+    until_read: ExitStack
+    """Closed after the metrics were read."""
+
+    @contextmanager
+    def opened(self) -> Generator[ClientConnection]:
+        """A WebSocket that says nothing."""
+        with connect(f"ws://127.0.0.1:{self.town.port}{PATH}", subprotocols=[SUBPROTOCOL]) as opened:  # type: ignore[list-item]
+            yield opened
+
+    @contextmanager
+    def online(self, who: Person) -> Generator[ClientConnection]:
+        with self.opened() as opened:
+            opened.send(encode([Hello(VERSION, who.device, who.token, 0, 0, 0)]))
+            opened.recv(WAIT_S)
+            yield opened
+
+    def stays(self, who: Person) -> ClientConnection:
+        return self.until_read.enter_context(self.online(who))
+
+
+SCRAPES_MAX = 5_000
+"""More than any story takes. What has not moved by then does not move."""
+
+Story = Callable[[Stage], None]
+
+
+class Told(NamedTuple):
+    """A story, and the metrics that it moves."""
+
+    story: Story
+    metrics: tuple[str, ...]
+    settings: dict[str, Any] = {}  # noqa: RUF012 (never written)
+
+
+def ask(opened: ClientConnection, *bodies: SaidByDevices) -> None:
+    """Say everything in one frame, and wait for the answers."""
+    opened.send(encode([Ask(ref, body) for ref, body in enumerate(bodies, 1)]))
+    waiting = len(bodies)
+    while waiting:
+        data = opened.recv(WAIT_S)
+        assert isinstance(data, bytes)
+        waiting -= sum(type(item).__name__ == "Answered" for item in decode_from_server(data))
+
+
+def wait_for_end(opened: ClientConnection) -> None:
+    with suppress(ConnectionClosed):
+        while True:
+            opened.recv(WAIT_S)
+
+
+# --- stories ------------------------------------------------------------------------------------
+
+
+def write_and_read(on: Stage) -> None:
+    bob = on.stays(on.bob)
+    with on.online(on.ada) as ada:
+        ask(ada, message(on.ada, on.bob, 1))
+        ask(ada, message(on.ada, on.bob, 1))
+    bob.recv(WAIT_S)
+    ask(bob, Acked(Lane.NORMAL, 1))
+
+
+def leave_something(on: Stage) -> None:
+    on.town.say(on.ada.device, message(on.ada, on.bob, 1))
+
+
+def write_what_cannot_be_read(on: Stage) -> None:
+    leave_something(on)
+    on.town.say(on.bob.device, Acked(Lane.NORMAL, 1, (1,)))
+
+
+def write_to_somebody_who_blocks(on: Stage) -> None:
+    on.town.say(on.bob.device, Blocked(on.bob.account, on.ada.account, True))
+    leave_something(on)
+
+
+def take_a_checkpoint(on: Stage) -> None:
+    leave_something(on)
+    on.town.run(lambda: on.town.node.heart.loop.save(at_once=True))
+
+
+def publish_few_keys(on: Stage) -> None:
+    key = b"\1" * 32
+    on.town.say(on.bob.device, Published(7, key, b"\0\0\0\1" + key, b"\0\0\0\1" + key, (b"\0\0\0\1" + key,), ()))
+
+
+def fall_over_a_record(on: Stage) -> None:
+    def mistake(*_: object) -> None:
+        raise ValueError("planted")
+
+    for fold in FOLDS.values():
+        on.patch.setitem(fold, Sent, (fold[Sent][0], mistake))  # pyright: ignore[reportArgumentType]
+    leave_something(on)
+
+
+def fail_to_write(on: Stage) -> None:
+    """The disk is full: a batch fails, the next one takes the spare segment, and no other can be made."""
+    pwrite = os.pwrite
+
+    def full(*_: object) -> int:
+        on.patch.setattr(os, "pwrite", pwrite)
+        raise OSError(errno.ENOSPC, "planted")
+
+    on.patch.setattr(os, "pwrite", full)
+    on.patch.setattr(os, "posix_fallocate", full)
+    leave_something(on)
+    leave_something(on)
+
+
+def fail_to_save(on: Stage) -> None:
+    """Told as the saver tells it after its last retry, which takes seconds."""
+    on.town.run(lambda: LogWatcher(on.town.node.figures, clock).on_trouble("planted"))
+
+
+def put_the_clock_ahead(on: Stage) -> None:
+    on.patch.setattr("time.time_ns", lambda: int(datetime.now(UTC).timestamp() + 120) * 1_000_000_000)
+
+
+def press(on: Stage) -> None:
+    on.town.run(lambda: on.town.node.gateway.press(lag_ms=51, commit_ms=0))
+
+
+def stay_connected(on: Stage) -> None:
+    on.stays(on.ada)
+
+
+def ask_slowly(on: Stage) -> None:
+    connection = socket.create_connection(("127.0.0.1", on.town.port))
+    on.until_read.callback(connection.close)
+    connection.sendall(
+        b"POST /v1/accounts HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"
+    )
+
+
+def ask_over_http(on: Stage) -> None:
+    assert on.town.get("/healthz").status == http.client.OK
+
+
+def use_the_machine(on: Stage) -> None:
+    on.until_read.callback(bytearray(b"\1" * (64 << 20)).clear)
+    on.until_read.enter_context((on.town.node.heart.folder / "other").open("wb")).write(bytes(8 << 20))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
+    on.until_read.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def connect_twice(on: Stage) -> None:
+    on.stays(on.ada)
+    on.stays(on.ada)
+
+
+def claim_twice(on: Stage) -> None:
+    with on.online(on.ada) as ada:
+        ask(ada, Claimed(on.bob.device, 1), Claimed(on.bob.device, 2))
+
+
+def link_twice(on: Stage) -> None:
+    with on.online(on.ada) as ada:
+        ask(ada, *(Linked(on.ada.account, 7, bytes([n]) * 32, "tablet", Platform.CLI) for n in (1, 2)))
+
+
+def send_two(on: Stage) -> None:
+    with on.online(on.ada) as ada:
+        ask(ada, message(on.ada, on.bob, 1), message(on.ada, on.bob, 2))
+
+
+def send_garbage(on: Stage) -> None:
+    with on.online(on.ada) as ada:
+        ada.send(b"\xff")
+        wait_for_end(ada)
+
+
+def guess_a_token(on: Stage) -> None:
+    with on.opened() as opened:
+        opened.send(encode([Hello(VERSION, on.ada.device, b"a guess", 0, 0, 0)]))
+        wait_for_end(opened)
+
+
+def knock_twice(on: Stage) -> None:
+    with on.opened():
+        on.town.get(PATH)
+
+
+def stand_there_twice(on: Stage) -> None:
+    with on.opened() as first, on.opened():
+        wait_for_end(first)
+
+
+def acknowledge_nothing(on: Stage) -> None:
+    on.stays(on.bob)
+    leave_something(on)
+
+
+TOLD = {
+    told.story.__name__: told
+    for told in (
+        Told(
+            write_and_read,
+            (
+                "nightmail_messages_accepted_total", "nightmail_messages_repeated_total",
+                "nightmail_entries_filed_total", "nightmail_entries_delivered_total", "nightmail_delivery_seconds",
+                "nightmail_records_total", "nightmail_commit_seconds", "nightmail_loop_lag_seconds",
+                "nightmail_gateway_bytes_in_total", "nightmail_gateway_bytes_out_total",
+                "nightmail_gateway_closed_total", "nightmail_gateway_connected_total",
+                "nightmail_gateway_drained_total", "nightmail_gateway_frames_in_total",
+                "nightmail_gateway_frames_out_total", "nightmail_gateway_submitted_total", "nightmail_clock_seconds",
+                "process_cpu_seconds_total",
+            ),
+        ),
+        Told(
+            leave_something,
+            (
+                "nightmail_mailbox_depth", "nightmail_unsaved_rows", "nightmail_unsaved_bytes",
+                "nightmail_unsaved_records", "nightmail_rows_in_memory",
+            ),
+        ),
+        Told(write_what_cannot_be_read, ("nightmail_entries_failed_total",)),
+        Told(write_to_somebody_who_blocks, ("nightmail_messages_blocked_total",)),
+        Told(
+            take_a_checkpoint,
+            (
+                "nightmail_checkpoints_total", "nightmail_checkpoint_rows_total",
+                "nightmail_checkpoint_entries_total", "nightmail_checkpoint_duration_seconds",
+                "nightmail_checkpoint_age_seconds", "nightmail_rows_bytes",
+            ),
+        ),
+        Told(publish_few_keys, ("nightmail_devices_low_prekeys", "nightmail_devices_exhausted_prekeys")),
+        Told(fall_over_a_record, ("nightmail_records_poisoned_total", "nightmail_dead_letters")),
+        Told(fail_to_write, ("nightmail_commits_failed_total", "nightmail_disk_tight", "nightmail_ready")),
+        Told(fail_to_save, ("nightmail_storage_troubles_total",)),
+        Told(put_the_clock_ahead, ("nightmail_clock_leaps_total",)),
+        Told(press, ("nightmail_pressed",)),
+        Told(stay_connected, ("nightmail_connections", "nightmail_devices_online", "process_open_fds")),
+        Told(ask_slowly, ("nightmail_http_connections",)),
+        Told(ask_over_http, ("nightmail_http_requests_total",)),
+        Told(
+            use_the_machine, ("process_resident_memory_bytes", "process_max_fds", "nightmail_disk_free_bytes")
+        ),
+        Told(connect_twice, ("nightmail_gateway_displaced_total",)),
+        Told(claim_twice, ("nightmail_gateway_claims_limited_total",), {"gateway__claims_per_minute": 1}),
+        Told(link_twice, ("nightmail_gateway_links_limited_total",), {"gateway__links_per_minute": 1}),
+        Told(send_two, ("nightmail_gateway_rate_limited_total",), {"gateway__sends_burst": 1}),
+        Told(send_garbage, ("nightmail_gateway_malformed_total",)),
+        Told(guess_a_token, ("nightmail_gateway_unauthorized_total",)),
+        Told(
+            knock_twice,
+            ("nightmail_gateway_not_admitted_total",),
+            {"gateway__connects_burst": 1, "gateway__connects_per_s": 1},
+        ),
+        Told(stand_there_twice, ("nightmail_gateway_strangers_dropped_total",), {"gateway__strangers": 1}),
+        Told(acknowledge_nothing, ("nightmail_gateway_repeated_total", "nightmail_gateway_suspected_total")),
+    )
+}  # fmt: skip
+
+OVER_STARTS = {"nightmail_log_bytes", "process_start_time_seconds"}
+"""Move from one start of a node to another."""
+
+
+def scraped(town: Town) -> dict[str, dict[str, float]]:
+    """Metric → its samples."""
+    text = town.run(town.node.metrics.scrape).decode()
+    return {
+        f"{family.name}_total" if family.type == "counter" else family.name: {
+            f"{sample.name}{sample.labels}": sample.value for sample in family.samples
+        }
+        for family in text_string_to_metric_families(text)
+    }
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_each_metric_moves(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    story, metrics, settings = TOLD[name]
+    with (
+        serving(tmp_path, data__checkpoint_ms=10_000_000, server__drain_ms=0, **settings) as town,
+        monkeypatch.context() as patch,
+        ExitStack() as until_read,
+    ):
+        on = Stage(town, town.register("ada"), town.register("bob"), patch, until_read)
+        before, still = scraped(town), set(metrics)
+        story(on)
+        for _ in range(SCRAPES_MAX):
+            after = scraped(town)
+            still -= {each for each in still if after.get(each) != before.get(each)}
+            if not still:
+                break
+        assert still == set()
+
+
+def test_some_metrics_move_from_one_start_to_another(tmp_path: Path) -> None:
+    found: list[list[dict[str, float]]] = []
+    for segment_bytes in (4 << 20, 32 << 20):
+        with serving(tmp_path / str(segment_bytes), data__segment_bytes=segment_bytes) as town:
+            found.append([scraped(town)[name] for name in sorted(OVER_STARTS)])
+    assert all(first != second for first, second in zip(*found, strict=True))
+
+
+def test_every_documented_metric_has_a_story() -> None:
+    moved = [name for told in TOLD.values() for name in told.metrics]
+    assert sorted([*moved, *OVER_STARTS]) == sorted(row[0] for row in documented("Metrics")[2:])
