@@ -35,6 +35,6 @@ FOLDS: dict[int, Fold] = {version: _merged(version) for version in range(1, NEWE
 """Fold version → what each record needs and does. A shard folds as its `FoldRaised` records say."""
 
 OPTIMISTIC: frozenset[type[AnyBody]] = frozenset(
-    {*send.OPTIMISTIC, *mailbox.OPTIMISTIC, *receipts.OPTIMISTIC, *forwards.OPTIMISTIC}
+    kind for module in MODULES for kind in getattr(module, "OPTIMISTIC", ())
 )
 """Records whose steps may be tried without asking for their needs."""

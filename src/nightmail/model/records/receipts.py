@@ -11,7 +11,7 @@ from nightmail.model.forms import ACCOUNT_MAX, DEVICE_MAX, NUMBER_MAX, Complaint
 from nightmail.model.ids import account_of
 from nightmail.model.words import Lane, Reason, State
 
-from .body import Author, Body
+from .body import Author, Body, Pace
 
 
 class Span(Struct, frozen=True, array_like=True, gc=False):
@@ -27,6 +27,8 @@ class ChangesAcked(Body, frozen=True, tag=4):
     """Every receipt up to `upto` is durable on the device."""
 
     said_by = Author.DEVICE
+    since = 1
+    pace = Pace.ITEM
     frees_space = True
     answered_by = (Done,)
 
@@ -43,6 +45,9 @@ class Read(Body, frozen=True, tag=5):
     """What a person has looked at in the conversation with `peer`: the numbers, exactly."""
 
     said_by = Author.DEVICE
+    since = 1
+    pace = Pace.ITEM
+    frees_space = False
     answered_by = (Done,)
 
     peer: int
@@ -66,6 +71,7 @@ class Receipted(Body, frozen=True, tag=33):
     """From shard to shard: what became, on `device`, of messages that `by` sent to `to`."""
 
     said_by = Author.SHARD | Author.FOLD
+    since = 1
 
     by: int
     to: int
@@ -80,5 +86,6 @@ class Receipted(Body, frozen=True, tag=33):
         return account_of(self.by)
 
 
+__all__ = ("ChangesAcked", "Read", "Receipted", "Span")
 Bodies: TypeAlias = ChangesAcked | Read | Receipted
 DeviceBodies: TypeAlias = ChangesAcked | Read
