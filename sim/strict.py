@@ -173,6 +173,8 @@ class StrictState(State):
         self.due_hours = self._watched(self.due_hours, Kept.DUE_HOUR, lambda _: True)
         self.due = self._watched(self.due, Kept.DUE, lambda _: True)
         self.dead_letters = self._watched(self.dead_letters, Kept.DEAD_LETTER, lambda _: True)
+        self.letter_classes = self._watched(self.letter_classes, Kept.LETTER_CLASSES, lambda _: True)
+        self.letter_pages = self._watched(self.letter_pages, Kept.LETTER_PAGE, lambda _: True)
         self.by_number = {kind: self.watched[kind] for kind in self.by_number}
 
     def _watched(self, table: Table[K, R], kind: Kept, owner: Callable[[K], bool]) -> Table[K, R]:

@@ -19,6 +19,9 @@ from nightmail.model.rows import (
     Entry,
     Gap,
     Kept,
+    LetterClass,
+    LetterClasses,
+    LetterPage,
     Mailbox,
     Need,
     Numbers,
@@ -46,6 +49,8 @@ ROWS: list[tuple[RowKey, Row]] = [
     (RowKey(Kept.DUE_HOUR, 4), DueHour([4 * 3600, 4 * 3600 + 9])),
     (RowKey(Kept.DUE, 4 * 3600), Due([DueItem(PHONE, HIGH, 2)])),
     (RowKey(Kept.DEAD_LETTER, 12), DeadLetter(b"poison", ["ValueError"], START)),
+    (RowKey(Kept.LETTER_CLASSES, 0), LetterClasses({"ValueError": LetterClass(1, 12)})),
+    (RowKey(Kept.LETTER_PAGE, 12), LetterPage("ValueError", [12])),
 ]
 ids = [key.kind.name for key, _ in ROWS]
 

@@ -132,7 +132,7 @@ class Node:
         self.state.shard.now = max(self.state.shard.now, at)
         self.offset += 1
         by, via, body = (record.by, record.via, record.body) if record else (SERVER, 0, None)
-        self.load(lambda state: needs_bury(state, by, body) if body is not None else ())
+        self.load(lambda state: needs_bury(state, self.offset, error, by, body))
         self.state.offset = self.offset
         bury(self.state, self.offset, data, error, by, via, body)
         return self._finish()[0]

@@ -68,5 +68,7 @@ def test_every_table_has_a_number_that_never_changes() -> None:
         "DUE": 6,
         "DEAD_LETTER": 7,
         "KEYS": 8,
+        "LETTER_CLASSES": 9,
+        "LETTER_PAGE": 10,
     }
     assert RowKey(Kept.ACCOUNT, 5) == RowKey(Kept.ACCOUNT, 5, 0)

@@ -1,7 +1,7 @@
 """A record that could not be applied: set aside, so that it blocks nothing and is not lost.
 
 Knows:   the letter, and the stream of a message that was buried.
-Touches: those two, and the due rows.
+Touches: those two, the pages that list letters, and the due rows.
 
 Since fold 2 a message that is buried takes its number all the same and is answered *sent*: it stays *sent* until
 somebody settles the letter, or until time does (`LetterExpired`). A sender that heard no would void the number, and
@@ -20,16 +20,18 @@ from nightmail.model.rows import DeadLetter, DueFor, DueItem, Kept, Need, Stream
 from nightmail.model.words import Lane, Reason
 from nightmail.model.words import State as Became
 
-from . import due
+from . import due, letter_pages
 from .numbering import answer_out_of_turn, needs_stream, take_number
 from .rules import Steps
 from .state import State, missing_row
 
 
-def needs_bury(state: State, by: int, body: AnyBody) -> list[Need]:
+def needs_bury(state: State, offset: int, error: str, by: int, body: AnyBody | None) -> list[Need]:
     missing: list[Need] = []
     if isinstance(body, Ticked):
-        return due.needs_pass_over(state)
+        missing = due.needs_pass_over(state)
+    if state.shard.fold > 1 and offset not in state.dead_letters.rows:
+        letter_pages.needs_add(state, offset, error, missing)
     if isinstance(body, Sent) and state.shard.fold > 1:
         needs_stream(state, by, body.to, missing)
         if moment := _end(state):
@@ -45,7 +47,10 @@ def bury(state: State, offset: int, data: bytes, error: str, by: int, via: int, 
     said: Said = DeadLettered()
     if isinstance(body, Sent) and state.shard.fold > 1:
         said = _bury_message(state, offset, by, body)
-    letter = state.dead_letters.get(offset) or DeadLetter(data, [], state.now)
+    letter = state.dead_letters.get(offset)
+    if letter is None:
+        page = letter_pages.add(state, offset, error) if state.shard.fold > 1 else 0
+        letter = DeadLetter(data, [], state.now, page)
     letter.errors.append(error)
     state.dead_letters.put(offset, letter, offset)
     state.shard.dead += 1
@@ -79,7 +84,10 @@ def _end(state: State) -> int:
 
 def needs_letter_expired(state: State, _by: int, expired: LetterExpired) -> list[Need]:
     missing: list[Need] = []
-    missing_row(state.dead_letters, Kept.DEAD_LETTER, expired.offset, missing)
+    if not missing_row(state.dead_letters, Kept.DEAD_LETTER, expired.offset, missing) and (
+        letter := state.dead_letters[expired.offset]
+    ):
+        letter_pages.needs_remove(state, letter.page, missing)
     return missing
 
 
@@ -96,6 +104,7 @@ def step_letter_expired(state: State, _by: int, _via: int, expired: LetterExpire
             by, sent.to, sent.lane, envelope.device, Became.FAILED, Reason.EXPIRED, state.now, ((sent.n, sent.n),)
         )
         state.tell(account_of(by), failed)
+    letter_pages.remove(state, letter.page, expired.offset)
     state.dead_letters.put(expired.offset, None, state.offset)
     state.shard.dead -= 1
 

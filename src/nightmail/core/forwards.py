@@ -9,6 +9,7 @@ from __future__ import annotations
 from nightmail.model.records import Forwarded
 
 from .rules import Steps, needs_nothing
+from .shard import raise_fold
 from .state import State
 
 
@@ -19,6 +20,9 @@ def step_forwarded(state: State, _by: int, _via: int, forwarded: Forwarded) -> N
     if forwarded.k > heard + 1:
         state.shard.out_of_chain += 1
         return
+    if forwarded.body.since > state.shard.fold:
+        # The other shard was raised first. It was raised because every node supports that version, this one's, too.
+        raise_fold(state, forwarded.body.since)
     state.shard.heard[forwarded.source] = forwarded.k
     state.derived.append(forwarded.body)
 

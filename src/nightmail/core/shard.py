@@ -1,10 +1,12 @@
-"""What an operator says to a shard as a whole: its limits, and the version of its fold.
+"""What concerns a shard as a whole: its limits, and the version of its fold.
 
-Knows:   the newest version that this program has.
+Knows:   the newest version that this program has, and which version a cluster may raise.
 Touches: the shard's own row.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from nightmail.model.records import FoldRaised, LimitsSet
 
@@ -26,13 +28,28 @@ def step_limits_set(state: State, _by: int, _via: int, limits_set: LimitsSet) ->
 
 
 def step_fold_raised(state: State, _by: int, _via: int, raised: FoldRaised) -> None:
+    raise_fold(state, raised.version)
+
+
+def raise_fold(state: State, version: int) -> None:
+    """From here on records are folded as `version` says, unless a newer one was raised before."""
     shard = state.shard
-    if raised.version > state.newest_fold:
-        raise FoldTooNew(raised.version, state.newest_fold)
-    if shard.fold < 2 <= raised.version:
+    if version > state.newest_fold:
+        raise FoldTooNew(version, state.newest_fold)
+    if shard.fold < 2 <= version:
         begin_fine_slots(shard)
-    shard.fold = max(shard.fold, raised.version)
+    shard.fold = max(shard.fold, version)
     state.notice_fold()
+
+
+def fold_to_raise(present: int, supported: Collection[int]) -> int | None:
+    """The version that a shard is raised to; None if it stays at `present`.
+
+    `supported` has the newest version of every node that may own the shard: one that cannot fold what another has
+    raised would have to stop.
+    """
+    common = min(supported, default=present)
+    return common if common > present else None
 
 
 STEPS: Steps = {

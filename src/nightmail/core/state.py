@@ -28,6 +28,8 @@ from nightmail.model.rows import (
     Entry,
     Kept,
     Keys,
+    LetterClasses,
+    LetterPage,
     Mailbox,
     Need,
     Row,
@@ -136,6 +138,8 @@ class State:
         self.due_hours: Table[int, DueHour] = Table(DueHour)
         self.due: Table[int, Due] = Table(Due)
         self.dead_letters: Table[int, DeadLetter] = Table(DeadLetter)
+        self.letter_classes: Table[int, LetterClasses] = Table(LetterClasses)
+        self.letter_pages: Table[int, LetterPage] = Table(LetterPage)
         self.by_number: dict[Kept, Table[int, Any]] = {
             Kept.ACCOUNT: self.accounts,
             Kept.MAILBOX: self.mailboxes,
@@ -144,6 +148,8 @@ class State:
             Kept.DUE: self.due,
             Kept.DEAD_LETTER: self.dead_letters,
             Kept.KEYS: self.keys,
+            Kept.LETTER_CLASSES: self.letter_classes,
+            Kept.LETTER_PAGE: self.letter_pages,
         }
 
         self.entries: dict[int, Entries] = {}

@@ -28,6 +28,8 @@ class Kept(IntEnum):
     DUE = 6
     DEAD_LETTER = 7
     KEYS = 8
+    LETTER_CLASSES = 9
+    LETTER_PAGE = 10
 
 
 class RowKey(NamedTuple):
@@ -127,8 +129,34 @@ class DeadLetter(Struct, array_like=True):
 
     record: bytes
     errors: list[str]
-    """What went wrong, for the record itself or for each that followed from it."""
+    """What went wrong, for the record itself or for each that followed from it. The first is its error class."""
     at: int
+    page: int = 0
+    """The page that lists it; 0: none, it was buried in fold 1."""
+
+
+class LetterClass(Struct, array_like=True):
+    """The dead letters of one error class."""
+
+    count: int = 0
+    newest: int = 0
+    """The newest page."""
+
+
+class LetterClasses(Struct, array_like=True):
+    """Which error classes there are dead letters of."""
+
+    classes: dict[str, LetterClass] = field(default_factory=dict)
+
+
+class LetterPage(Struct, array_like=True):
+    """Some dead letters of one error class (core/letter_pages.py)."""
+
+    error: str
+    offsets: list[int] = field(default_factory=list)
+    """Oldest first."""
+    older: int = 0
+    newer: int = 0
 
 
 # --- accounts ---------------------------------------------------------------------------------
@@ -322,4 +350,6 @@ class Changes(Struct, array_like=True, gc=False):
     items: dict[ChangeKey, Change] = field(default_factory=dict)
 
 
-Row: TypeAlias = Shard | DueHour | Due | DeadLetter | Account | Keys | Stream | Mailbox | Changes
+Row: TypeAlias = (
+    Shard | DueHour | Due | DeadLetter | LetterClasses | LetterPage | Account | Keys | Stream | Mailbox | Changes
+)
