@@ -12,7 +12,7 @@ from nightmail.model.limits import DAY_MS
 from nightmail.model.records import Acked, FoldRaised, Record, encode_record
 from nightmail.model.refusals import DeadLettered, IdReused, OutOfOrder
 from nightmail.model.rows import DeadLetter, Kept
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.words import Lane, MessageState, Reason
 from tests.core.world import START, Memory, Node, Person, World
 
 NORMAL = Lane.NORMAL
@@ -141,7 +141,7 @@ def test_it_is_sent_for_thirty_days_and_then_it_has_failed(world: World) -> None
     world.wait(100)
     for device in (alice[1], alice[2]):
         failed = {change.key[3]: (change.state, change.reason, change.numbers) for change in world.receipts(device)}
-        assert failed == {each: (State.FAILED, Reason.EXPIRED, [1, 1]) for each in (bob[1], bob[2])}
+        assert failed == {each: (MessageState.FAILED, Reason.EXPIRED, [1, 1]) for each in (bob[1], bob[2])}
     assert node.row(Kept.DEAD_LETTER, letter) is None
     assert node.state.shard.dead == 0
     assert listed(node) == {}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nightmail.core import letter_pages
 from nightmail.core.letter_pages import Listing, add, counts, listing, needs_add, needs_counts, needs_listing, remove
-from nightmail.core.state import State
+from nightmail.core.state import ShardState
 from nightmail.model.records import Ticked
 from nightmail.model.rows import Kept, LetterClass, LetterClasses, LetterPage, Need, RowKey
 from sim.strict import strict
@@ -33,12 +33,12 @@ class Shelf(Node):
         self.page_of: dict[int, int] = {}
 
     def add(self, offset: int, error: str) -> None:
-        def needs(state: State) -> list[Need]:
+        def needs(state: ShardState) -> list[Need]:
             missing: list[Need] = []
             needs_add(state, offset, error, missing)
             return missing
 
-        def step(state: State) -> None:
+        def step(state: ShardState) -> None:
             self.page_of[offset] = add(state, offset, error)
 
         self.watched(needs, step)
@@ -46,14 +46,14 @@ class Shelf(Node):
     def remove(self, offset: int) -> None:
         page = self.page_of.pop(offset)
 
-        def needs(state: State) -> list[Need]:
+        def needs(state: ShardState) -> list[Need]:
             missing: list[Need] = []
             letter_pages.needs_remove(state, page, missing)
             return missing
 
         self.watched(needs, lambda state: remove(state, page, offset))
 
-    def watched(self, needs: Callable[[State], Sequence[Need]], step: Callable[[State], None]) -> None:
+    def watched(self, needs: Callable[[ShardState], Sequence[Need]], step: Callable[[ShardState], None]) -> None:
         pair = (lambda state, _by, _body: needs(state), lambda state, _by, _via, _body: step(state))
         asked, taken = strict({1: {Ticked: pair}})[1][Ticked]
         self.offset += 1

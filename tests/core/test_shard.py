@@ -5,7 +5,7 @@ import pytest
 from nightmail.core.shard import FoldTooNew, fold_to_raise
 from nightmail.model.ids import SERVER, account_id, device_id
 from nightmail.model.records import Forwarded, Receipted, Record, encode_record
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.words import Lane, MessageState, Reason
 from tests.core.world import START, Memory, Node
 
 
@@ -28,7 +28,7 @@ def test_a_cluster_raises_the_newest_fold_that_every_node_supports(
 
 def told(k: int) -> bytes:
     alice, bob = device_id(account_id("alice"), 1), account_id("bob")
-    receipt = Receipted(alice, bob, Lane.NORMAL, device_id(bob, 1), State.READ, Reason.NONE, START, ((1, 1),))
+    receipt = Receipted(alice, bob, Lane.NORMAL, device_id(bob, 1), MessageState.READ, Reason.NONE, START, ((1, 1),))
     return encode_record(Record(SERVER, 0, Forwarded(1, k, receipt)))
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from nightmail.core.state import State, encode_row
+from nightmail.core.state import ShardState, encode_row
 from nightmail.core.step import FOLDS
 from nightmail.engine.folding import Durable, Folded, Folding
 from nightmail.engine.memory import MemoryLog, MemoryRows
@@ -91,7 +91,7 @@ class Shard:
         self.folding.rebuild()
 
     @property
-    def state(self) -> State:
+    def state(self) -> ShardState:
         return self.folding.state
 
     def take(self, line: Line) -> None:

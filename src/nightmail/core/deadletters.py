@@ -17,16 +17,15 @@ from nightmail.model.notes import Placed
 from nightmail.model.records import AnyBody, LetterExpired, Receipted, Sent, Ticked, decode_record
 from nightmail.model.refusals import DeadLettered
 from nightmail.model.rows import DeadLetter, DueFor, DueItem, Kept, Need, Stream
-from nightmail.model.words import Lane, Reason
-from nightmail.model.words import State as Became
+from nightmail.model.words import Lane, MessageState, Reason
 
 from . import due, letter_pages
 from .numbering import answer_out_of_turn, needs_stream, take_number
 from .rules import Steps
-from .state import State, missing_row
+from .state import ShardState, missing_row
 
 
-def needs_bury(state: State, offset: int, error: str, by: int, body: AnyBody | None) -> list[Need]:
+def needs_bury(state: ShardState, offset: int, error: str, by: int, body: AnyBody | None) -> list[Need]:
     missing: list[Need] = []
     if isinstance(body, Ticked):
         missing = due.needs_pass_over(state)
@@ -39,7 +38,7 @@ def needs_bury(state: State, offset: int, error: str, by: int, body: AnyBody | N
     return missing
 
 
-def bury(state: State, offset: int, data: bytes, error: str, by: int, via: int, body: AnyBody | None) -> None:
+def bury(state: ShardState, offset: int, data: bytes, error: str, by: int, via: int, body: AnyBody | None) -> None:
     """Fold a record as dead. Deterministic, because what raised was pure: it would raise again.
 
     `body` is None where the bytes are no record, or where even burying it with care has raised.
@@ -60,7 +59,7 @@ def bury(state: State, offset: int, data: bytes, error: str, by: int, via: int, 
         state.effects.append(Answer(via, said))
 
 
-def _bury_message(state: State, offset: int, by: int, sent: Sent) -> Said:
+def _bury_message(state: ShardState, offset: int, by: int, sent: Sent) -> Said:
     """Take its number, so that it can still be delivered in its place."""
     key = by, sent.to
     stream = state.streams.rows[key] or Stream()
@@ -76,13 +75,13 @@ def _bury_message(state: State, offset: int, by: int, sent: Sent) -> Said:
     return Accepted(sent.id, sent.tag, at, sent.list_version)
 
 
-def _end(state: State) -> int:
+def _end(state: ShardState) -> int:
     """The moment at which a message that is buried now has failed; 0 for never."""
     life_ms = state.shard.limits.dead_letters_ms
     return due.moment_of(state, state.now + life_ms) if life_ms else 0
 
 
-def needs_letter_expired(state: State, _by: int, expired: LetterExpired) -> list[Need]:
+def needs_letter_expired(state: ShardState, _by: int, expired: LetterExpired) -> list[Need]:
     missing: list[Need] = []
     if not missing_row(state.dead_letters, Kept.DEAD_LETTER, expired.offset, missing) and (
         letter := state.dead_letters[expired.offset]
@@ -91,7 +90,7 @@ def needs_letter_expired(state: State, _by: int, expired: LetterExpired) -> list
     return missing
 
 
-def step_letter_expired(state: State, _by: int, _via: int, expired: LetterExpired) -> None:
+def step_letter_expired(state: ShardState, _by: int, _via: int, expired: LetterExpired) -> None:
     """Nobody has settled the letter: tell the sender that the message reached none of its devices."""
     letter = state.dead_letters[expired.offset]
     if letter is None:
@@ -101,7 +100,7 @@ def step_letter_expired(state: State, _by: int, _via: int, expired: LetterExpire
     assert isinstance(sent, Sent)
     for envelope in sent.envelopes:
         failed = Receipted(
-            by, sent.to, sent.lane, envelope.device, Became.FAILED, Reason.EXPIRED, state.now, ((sent.n, sent.n),)
+            by, sent.to, sent.lane, envelope.device, MessageState.FAILED, Reason.EXPIRED, state.now, ((sent.n, sent.n),)
         )
         state.tell(account_of(by), failed)
     letter_pages.remove(state, letter.page, expired.offset)

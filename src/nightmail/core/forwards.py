@@ -10,10 +10,10 @@ from nightmail.model.records import Forwarded
 
 from .rules import Steps, needs_nothing
 from .shard import raise_fold
-from .state import State
+from .state import ShardState
 
 
-def step_forwarded(state: State, _by: int, _via: int, forwarded: Forwarded) -> None:
+def step_forwarded(state: ShardState, _by: int, _via: int, forwarded: Forwarded) -> None:
     heard = state.shard.heard.get(forwarded.source, 0)
     if forwarded.k <= heard:
         return

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from nightmail.model.rows import Kept, LetterClass, LetterClasses, LetterPage, Need
 
-from .state import State, missing_row
+from .state import ShardState, missing_row
 
 PAGE_LETTERS = 256
 DIRECTORY = 0
@@ -32,7 +32,7 @@ class Listing(Struct, frozen=True):
 # --- adding -----------------------------------------------------------------------------------
 
 
-def needs_add(state: State, offset: int, error: str, missing: list[Need]) -> None:
+def needs_add(state: ShardState, offset: int, error: str, missing: list[Need]) -> None:
     """The directory, and the newest page of the class, or the one that is about to be opened, or both."""
     if missing_row(state.letter_classes, Kept.LETTER_CLASSES, DIRECTORY, missing):
         return
@@ -43,7 +43,7 @@ def needs_add(state: State, offset: int, error: str, missing: list[Need]) -> Non
         missing_row(state.letter_pages, Kept.LETTER_PAGE, offset, missing)
 
 
-def add(state: State, offset: int, error: str) -> int:
+def add(state: ShardState, offset: int, error: str) -> int:
     """List the letter at `offset` under its error. Returns its page, which is numbered by its first letter."""
     directory = _directory(state)
     known = directory.classes.setdefault(error, LetterClass())
@@ -63,7 +63,7 @@ def add(state: State, offset: int, error: str) -> int:
 # --- removing ---------------------------------------------------------------------------------
 
 
-def needs_remove(state: State, number: int, missing: list[Need]) -> None:
+def needs_remove(state: ShardState, number: int, missing: list[Need]) -> None:
     """The directory, the letter's page, and its neighbours if they are about to become each other's."""
     missing_row(state.letter_classes, Kept.LETTER_CLASSES, DIRECTORY, missing)
     if missing_row(state.letter_pages, Kept.LETTER_PAGE, number, missing):
@@ -75,7 +75,7 @@ def needs_remove(state: State, number: int, missing: list[Need]) -> None:
                 missing_row(state.letter_pages, Kept.LETTER_PAGE, neighbour, missing)
 
 
-def remove(state: State, number: int, offset: int) -> None:
+def remove(state: ShardState, number: int, offset: int) -> None:
     """Take the letter at `offset` off page `number`: it is settled."""
     page, directory = state.letter_pages.there(number), _directory(state)
     known = directory.classes[page.error]
@@ -90,7 +90,7 @@ def remove(state: State, number: int, offset: int) -> None:
     state.letter_classes.put(DIRECTORY, directory if directory.classes else None, state.offset)
 
 
-def _unchain(state: State, number: int, page: LetterPage, known: LetterClass) -> None:
+def _unchain(state: ShardState, number: int, page: LetterPage, known: LetterClass) -> None:
     if page.older:
         older = state.letter_pages.there(page.older)
         older.newer = page.newer
@@ -107,25 +107,25 @@ def _unchain(state: State, number: int, page: LetterPage, known: LetterClass) ->
 # --- listing ----------------------------------------------------------------------------------
 
 
-def needs_counts(state: State) -> list[Need]:
+def needs_counts(state: ShardState) -> list[Need]:
     missing: list[Need] = []
     missing_row(state.letter_classes, Kept.LETTER_CLASSES, DIRECTORY, missing)
     return missing
 
 
-def counts(state: State) -> dict[str, int]:
+def counts(state: ShardState) -> dict[str, int]:
     """Error class → how many letters are listed under it."""
     return {error: known.count for error, known in _directory(state).classes.items()}
 
 
-def needs_listing(state: State, error: str, number: int) -> list[Need]:
+def needs_listing(state: ShardState, error: str, number: int) -> list[Need]:
     missing = needs_counts(state)
     if not missing and (number := number or _newest(state, error)):
         missing_row(state.letter_pages, Kept.LETTER_PAGE, number, missing)
     return missing
 
 
-def listing(state: State, error: str, number: int = 0) -> Listing:
+def listing(state: ShardState, error: str, number: int = 0) -> Listing:
     """A page of the letters of one class: the newest, or the one that the page before it has named.
 
     A page that was emptied since it was named is an empty list; the caller begins again with the newest.
@@ -137,10 +137,10 @@ def listing(state: State, error: str, number: int = 0) -> Listing:
     return Listing(page.offsets[::-1], page.older)
 
 
-def _newest(state: State, error: str) -> int:
+def _newest(state: ShardState, error: str) -> int:
     known = _directory(state).classes.get(error)
     return known.newest if known else 0
 
 
-def _directory(state: State) -> LetterClasses:
+def _directory(state: ShardState) -> LetterClasses:
     return state.letter_classes[DIRECTORY] or LetterClasses()

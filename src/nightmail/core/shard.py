@@ -12,7 +12,7 @@ from nightmail.model.records import FoldRaised, LimitsSet
 
 from .due import begin_fine_slots
 from .rules import Steps, needs_nothing
-from .state import State
+from .state import ShardState
 
 
 class FoldTooNew(Exception):
@@ -23,15 +23,15 @@ class FoldTooNew(Exception):
         super().__init__(f"the log is folded as version {version} says; this program knows up to {newest}")
 
 
-def step_limits_set(state: State, _by: int, _via: int, limits_set: LimitsSet) -> None:
+def step_limits_set(state: ShardState, _by: int, _via: int, limits_set: LimitsSet) -> None:
     state.shard.limits = limits_set.limits
 
 
-def step_fold_raised(state: State, _by: int, _via: int, raised: FoldRaised) -> None:
+def step_fold_raised(state: ShardState, _by: int, _via: int, raised: FoldRaised) -> None:
     raise_fold(state, raised.version)
 
 
-def raise_fold(state: State, version: int) -> None:
+def raise_fold(state: ShardState, version: int) -> None:
     """From here on records are folded as `version` says, unless a newer one was raised before."""
     shard = state.shard
     if version > state.newest_fold:

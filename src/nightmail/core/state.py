@@ -21,7 +21,6 @@ from nightmail.model.notes import Note
 from nightmail.model.records import AnyBody, Told
 from nightmail.model.rows import (
     Account,
-    Changes,
     DeadLetter,
     Due,
     DueHour,
@@ -32,6 +31,7 @@ from nightmail.model.rows import (
     LetterPage,
     Mailbox,
     Need,
+    PendingReceipts,
     Row,
     RowKey,
     Shard,
@@ -118,7 +118,7 @@ class Table(MutableMapping[K, R | None]):
         return len(self.rows)
 
 
-class State:
+class ShardState:
     """One shard after folding everything up to `offset`."""
 
     def __init__(self, index: int = 0, shards: int = 1, newest_fold: int = NEWEST_FOLD) -> None:
@@ -134,7 +134,7 @@ class State:
         self.keys: Table[int, Keys] = Table(Keys)
         self.streams: Table[tuple[int, int], Stream] = Table(Stream)
         self.mailboxes: Table[int, Mailbox] = Table(Mailbox)
-        self.changes: Table[int, Changes] = Table(Changes)
+        self.receipts: Table[int, PendingReceipts] = Table(PendingReceipts)
         self.due_hours: Table[int, DueHour] = Table(DueHour)
         self.due: Table[int, Due] = Table(Due)
         self.dead_letters: Table[int, DeadLetter] = Table(DeadLetter)
@@ -143,7 +143,7 @@ class State:
         self.by_number: dict[Kept, Table[int, Any]] = {
             Kept.ACCOUNT: self.accounts,
             Kept.MAILBOX: self.mailboxes,
-            Kept.CHANGES: self.changes,
+            Kept.RECEIPTS: self.receipts,
             Kept.DUE_HOUR: self.due_hours,
             Kept.DUE: self.due,
             Kept.DEAD_LETTER: self.dead_letters,

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from nightmail.core.deadletters import bury, needs_bury
 from nightmail.core.shard import FoldTooNew
-from nightmail.core.state import SHARD, State
+from nightmail.core.state import SHARD, ShardState
 from nightmail.core.step import FOLDS, OPTIMISTIC
 from nightmail.model.effects import Effect, Forward
 from nightmail.model.ids import SERVER
@@ -66,7 +66,7 @@ class Folding:
         self,
         log: Log,
         rows: Rows,
-        new_state: Callable[[], State],
+        new_state: Callable[[], ShardState],
         on_folded: Callable[[Folded], None],
         on_poison: Callable[[int, Exception], None],
         on_trouble: Callable[[str], None],
@@ -295,11 +295,11 @@ class Folding:
         self._on_poison(offset, error)
         return True
 
-    def _needs_bury(self, offset: int, state: State, by: int, body: AnyBody) -> Sequence[Need]:
+    def _needs_bury(self, offset: int, state: ShardState, by: int, body: AnyBody) -> Sequence[Need]:
         careful = body if self._is_buried_with_care(offset) else None
         return needs_bury(state, offset, self._error(offset, body), by, careful)
 
-    def _bury(self, offset: int, data: bytes, state: State, by: int, via: int, body: AnyBody) -> None:
+    def _bury(self, offset: int, data: bytes, state: ShardState, by: int, via: int, body: AnyBody) -> None:
         """Set aside a record that raised before. What follows from others under its offset goes on."""
         careful = body if self._is_buried_with_care(offset) else None
         bury(state, offset, data, self._error(offset, body), by, via, careful)
@@ -380,7 +380,7 @@ class Folding:
             return False
         return True
 
-    def read(self, wanted: Callable[[State], Sequence[Need]], then: Callable[[State], None]) -> None:
+    def read(self, wanted: Callable[[ShardState], Sequence[Need]], then: Callable[[ShardState], None]) -> None:
         """Look at rows outside the fold: call `then` once nothing that `wanted` names is missing.
 
         Not called at all if the rows cannot be read, or the state is rebuilt meanwhile: ask again.

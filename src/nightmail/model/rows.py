@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from .limits import FoldLimits
 from .spans import Spans
-from .words import Kind, Lane, Platform, Reason, State
+from .words import Kind, Lane, MessageState, Platform, Reason
 
 
 class Kept(IntEnum):
@@ -23,7 +23,7 @@ class Kept(IntEnum):
     ACCOUNT = 1
     STREAM = 2
     MAILBOX = 3
-    CHANGES = 4
+    RECEIPTS = 4
     DUE_HOUR = 5
     DUE = 6
     DEAD_LETTER = 7
@@ -319,7 +319,7 @@ class Mailbox(Struct, array_like=True, gc=False):
         self.waking = self.waking - waking if self.waking > waking else 0
 
 
-ChangeKey: TypeAlias = tuple[int, int, int, int, int, int]
+ReceiptKey: TypeAlias = tuple[int, int, int, int, int, int]
 """What a receipt is about: (by, to, lane, peer device, state, n).
 
 `n` is 0 except for failures: the number of one that stands alone, or minus the reason of those that
@@ -328,28 +328,38 @@ share an interval. A plain tuple, because it is made and looked up once per rece
 
 
 @mutable
-class Change(Struct, array_like=True, gc=False):
+class PendingReceipt(Struct, array_like=True, gc=False):
     """A receipt that a device has not acknowledged yet."""
 
-    key: ChangeKey
+    key: ReceiptKey
     seq: int
     at: int
     reason: Reason
     numbers: Spans
 
     @property
-    def state(self) -> State:
-        return State(self.key[4])
+    def state(self) -> MessageState:
+        return MessageState(self.key[4])
 
 
 @mutable
-class Changes(Struct, array_like=True, gc=False):
+class PendingReceipts(Struct, array_like=True, gc=False):
     """A device's receipts, oldest first. An update moves its key to the end under a new number."""
 
     head: int = 0
-    items: dict[ChangeKey, Change] = field(default_factory=dict)
+    items: dict[ReceiptKey, PendingReceipt] = field(default_factory=dict)
 
 
 Row: TypeAlias = (
-    Shard | DueHour | Due | DeadLetter | LetterClasses | LetterPage | Account | Keys | Stream | Mailbox | Changes
+    Shard
+    | DueHour
+    | Due
+    | DeadLetter
+    | LetterClasses
+    | LetterPage
+    | Account
+    | Keys
+    | Stream
+    | Mailbox
+    | PendingReceipts
 )

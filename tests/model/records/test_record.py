@@ -33,7 +33,7 @@ from nightmail.model.records import (
     encode_record,
 )
 from nightmail.model.rows import Entry
-from nightmail.model.words import Kind, Lane, Reason, State
+from nightmail.model.words import Kind, Lane, MessageState, Reason
 from tests.model.values import built, ids, named
 
 BODIES = get_args(AnyBody)
@@ -114,7 +114,7 @@ def test_a_forward_carries_only_what_shards_say_to_each_other() -> None:
         with pytest.raises(BadRecord):
             decode_record(encoded)
     copied = Copied(1, 2, Lane.NORMAL, 3, "id", b"tag", Kind.TEXT, None, 0, 5, (Envelope(1, 2, b"x"),))
-    receipted = Receipted(1, 2, Lane.NORMAL, 3, State.READ, Reason.NONE, 5, ((1, 2),))
+    receipted = Receipted(1, 2, Lane.NORMAL, 3, MessageState.READ, Reason.NONE, 5, ((1, 2),))
     for body in (copied, receipted):
         record = Record(0, 0, Forwarded(1, 2, body))
         assert decode_record(encode_record(record)) == record
@@ -173,7 +173,7 @@ def test_what_shards_tell_each_other_is_what_says_so() -> None:
 
 
 def test_only_acknowledgements_free_space() -> None:
-    assert {kind.__name__ for kind in subclasses() if kind.frees_space} == {"Acked", "ChangesAcked"}
+    assert {kind.__name__ for kind in subclasses() if kind.frees_space} == {"Acked", "ReceiptsAcked"}
 
 
 # --- what the server is told of a message -----------------------------------------------------

@@ -9,7 +9,7 @@ from msgspec import Struct
 from nightmail.model.answers import Done
 from nightmail.model.forms import ACCOUNT_MAX, DEVICE_MAX, NUMBER_MAX, Complaint, Form, out_of
 from nightmail.model.ids import account_of
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.words import Lane, MessageState, Reason
 
 from .body import Author, Body, Pace
 
@@ -23,7 +23,7 @@ class Span(Struct, frozen=True, array_like=True, gc=False):
     high: int
 
 
-class ChangesAcked(Body, frozen=True, tag=4):
+class ReceiptsAcked(Body, frozen=True, tag=4):
     """Every receipt up to `upto` is durable on the device."""
 
     said_by = Author.DEVICE
@@ -77,7 +77,7 @@ class Receipted(Body, frozen=True, tag=33):
     to: int
     lane: Lane
     device: int
-    state: State
+    state: MessageState
     reason: Reason
     at: int
     numbers: tuple[tuple[int, int], ...]
@@ -86,6 +86,6 @@ class Receipted(Body, frozen=True, tag=33):
         return account_of(self.by)
 
 
-__all__ = ("ChangesAcked", "Read", "Receipted", "Span")
-Bodies: TypeAlias = ChangesAcked | Read | Receipted
-DeviceBodies: TypeAlias = ChangesAcked | Read
+__all__ = ("Read", "Receipted", "ReceiptsAcked", "Span")
+Bodies: TypeAlias = ReceiptsAcked | Read | Receipted
+DeviceBodies: TypeAlias = ReceiptsAcked | Read
