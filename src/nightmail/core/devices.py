@@ -3,7 +3,7 @@
 Knows:   one account at a time.
 Touches: the account and the mailboxes of its devices.
 
-Each of these is safe to repeat: whoever lost the answer asks again and gets the same one.
+Each of these is safe to repeat: a client that lost the answer asks again and gets the same one.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def needs_registered(state: ShardState, _by: int, new: Registered | Linked) -> l
 
 
 def step_registered(state: ShardState, _by: int, via: int, new: Registered) -> None:
-    """A new account, or one whose owner begins anew. Its device is listed at once, so that it can be written to."""
+    """A new account, or one registered again by its owner. Its device is listed at once, so that people can write to it."""
     account = state.accounts[new.account] or Account(new.handle)
     said: Said
     if account.handle != new.handle:
@@ -86,7 +86,7 @@ def _begin(state: ShardState, account: Account, new: Registered) -> Joined | Too
 
 
 def step_linked(state: ShardState, by: int, via: int, new: Linked) -> None:
-    """A further device. Nobody seals for it before a list names it."""
+    """Another device. Nobody seals for it before a list names it."""
     account = state.accounts[new.account]
     said: Said | None = check_rights(by, account, new.account)
     if said is None:
@@ -177,7 +177,7 @@ def step_unlinked(state: ShardState, by: int, via: int, unlinked: Unlinked) -> N
 
 def _unlink(state: ShardState, account: Account, device: int) -> Said:
     if device not in account.devices:
-        # Whoever lost the answer asks again: it is so now.
+        # A client that lost the answer asks again: the device is gone already.
         return Done() if index_of(device) < account.next_index else UnknownDevice(device)
     del account.devices[device]
     account.listed.pop(device, None)

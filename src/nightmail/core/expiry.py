@@ -1,7 +1,7 @@
 """How entries end without having been delivered: too old, or their device is no more.
 
 Knows:   one mailbox, its entries and its clock.
-Touches: the mailbox; through `tell`, the receipts of whoever sent what is dropped.
+Touches: the mailbox; through `tell`, the receipts of the devices that sent what is dropped.
 
 Every ending leaves a gap for the device (if there still is one) and a failure for the sender.
 """

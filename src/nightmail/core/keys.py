@@ -1,11 +1,11 @@
-"""Keys that devices publish, and that whoever writes to them first takes: each one-time key once.
+"""Keys that devices publish, and that senders claim before their first message: each one-time key once.
 
-Knows:   one device's keys, and who took which of late.
+Knows:   one device's keys, and who claimed which recently.
 Touches: that row, the mark in its account, and the shard's two counts.
 Never:   reads a key: only its length and its id are looked at, and those before it is logged.
 
 A claim is a record, so *never twice* is the log's own order. The row remembers the last claims:
-whoever lost the answer asks again under the same number, and gets the same keys.
+a sender that lost the answer asks again under the same number, and gets the same keys.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def step_pin_set(state: ShardState, by: int, via: int, new: PinSet) -> None:
 def try_lock(state: ShardState, account: Account, new: Registered) -> AnyRefusal | None:
     """Why this handle is not to be had; None if it is. A wrong PIN counts.
 
-    A handle with devices goes to whoever is verified, or knows the PIN if there is a lock. With a lock,
+    A handle with devices goes to a person who is verified, or who knows the PIN if there is a lock. With a lock,
     being verified is not enough: numbers are stolen.
     """
     lock = account.lock

@@ -160,7 +160,7 @@ class ShardState:
         """Ciphertext of what was filed since, at most. An ack takes back what it ends, if nothing of that was saved;
         what ends otherwise counts until the next checkpoint."""
         self.loaded: list[tuple[int, int]] = []
-        """(queue, seq) of entries that were read from the store, until whoever lets go of entries takes note."""
+        """(queue, seq) of entries that were read from the store, until the cache takes note of them."""
         self.stored: dict[int, int] = {}
         """Queue → the highest entry that the store may hold. Beside the row, because it depends on when we saved."""
         self.cleared: dict[int, int] = {}
@@ -194,7 +194,7 @@ class ShardState:
         k = told[there] = told.get(there, 0) + 1
         self.forwards.append(Forward(there, k, body))
 
-    # --- for whoever loads and saves ------------------------------------------------------------
+    # --- for the engine, which loads and saves --------------------------------------------------
 
     def install(self, key: RowKey, data: bytes | None) -> None:
         """Put a row where the fold can see it. What is here already is newer, and stays."""

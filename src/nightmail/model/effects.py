@@ -15,7 +15,7 @@ from .words import Lane
 
 
 class Answer(Struct, frozen=True, gc=False):
-    """Say this to whoever waits at `via`."""
+    """Send this answer to the address `via`."""
 
     via: int
     said: Said

@@ -172,7 +172,7 @@ class Device(Struct, array_like=True):
 
 
 class Lock(Struct, array_like=True):
-    """A registration lock: whoever takes the account over must know its PIN."""
+    """A registration lock: a person who takes the account over must know its PIN."""
 
     salt: bytes
     digest: bytes
@@ -205,7 +205,7 @@ class Claim(Struct, frozen=True, array_like=True, gc=False):
 
     at: int
     one_time: bytes | None
-    """None: there was none left, and there will be none for whoever asks again."""
+    """None: there was none left, and a repeated request gets none either."""
     kem: bytes | None
 
 
