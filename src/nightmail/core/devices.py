@@ -56,7 +56,7 @@ def needs_registered(state: ShardState, _by: int, new: Registered | Linked) -> l
 
 
 def step_registered(state: ShardState, _by: int, via: int, new: Registered) -> None:
-    """A new account, or one registered again by its owner. Its device is listed at once, so that people can write to it."""
+    """A new account, or one that its owner registers again. Its device is listed at once, so that it can be sealed for."""
     account = state.accounts[new.account] or Account(new.handle)
     said: Said
     if account.handle != new.handle:
