@@ -11,13 +11,13 @@ from random import Random
 from time import time_ns
 
 from nightmail.core.mailbox import needs_offer, offer
-from nightmail.core.receipts import changes_after, needs_changes
-from nightmail.core.state import State
+from nightmail.core.receipts import needs_receipts, receipts_after
+from nightmail.core.state import ShardState
 from nightmail.model.answers import Accepted
-from nightmail.model.effects import Answer, Changed, Effect, Grew
+from nightmail.model.effects import Answer, Effect, Grew, ReceiptsGrew
 from nightmail.model.ids import account_of
-from nightmail.model.records import Acked, ChangesAcked, Envelope, Record, Sent
-from nightmail.model.rows import Change, Entry, Gap, Need
+from nightmail.model.records import Acked, Envelope, ReceiptsAcked, Record, Sent
+from nightmail.model.rows import Entry, Gap, Need, PendingReceipt
 from nightmail.model.words import Kind, Lane
 
 from .measured_node import Broken, Rig
@@ -53,20 +53,20 @@ class Mail:
         self.acked = 0
         self.online = True
         self.entries: Sequence[tuple[int, Entry] | Gap] = ()
-        self.changes: Sequence[Change] = ()
+        self.changes: Sequence[PendingReceipt] = ()
         self.receipts = 0
 
-    def wants_entries(self, state: State) -> Sequence[Need]:
+    def wants_entries(self, state: ShardState) -> Sequence[Need]:
         return needs_offer(state, self.device, NORMAL, self.cursor, GROUP)
 
-    def take_entries(self, state: State) -> None:
+    def take_entries(self, state: ShardState) -> None:
         self.entries = offer(state, self.device, NORMAL, self.cursor, GROUP)
 
-    def wants_changes(self, state: State) -> Sequence[Need]:
-        return needs_changes(state, self.device)
+    def wants_changes(self, state: ShardState) -> Sequence[Need]:
+        return needs_receipts(state, self.device)
 
-    def take_changes(self, state: State) -> None:
-        self.changes = changes_after(state, self.device, self.receipts, GROUP)
+    def take_changes(self, state: ShardState) -> None:
+        self.changes = receipts_after(state, self.device, self.receipts, GROUP)
 
 
 class Clients:
@@ -175,7 +175,7 @@ class Clients:
                 mail = mails[effect.device]
                 if mail.online:
                     self._grown[mail.device] = mail
-            elif isinstance(effect, Changed):
+            elif isinstance(effect, ReceiptsGrew):
                 mail = mails[effect.device]
                 if mail.online:
                     self._changed[mail.device] = mail
@@ -228,9 +228,9 @@ class Clients:
                     self._ready[talk.via] = talk
             mail.receipts = change.seq
             if self.single:
-                self._outbox.append(Record(mail.device, 0, ChangesAcked(change.seq)))
+                self._outbox.append(Record(mail.device, 0, ReceiptsAcked(change.seq)))
         if changes and not self.single:
-            self._outbox.append(Record(mail.device, 0, ChangesAcked(mail.receipts)))
+            self._outbox.append(Record(mail.device, 0, ReceiptsAcked(mail.receipts)))
         if len(changes) == GROUP:
             self._changed[mail.device] = mail
 

@@ -17,7 +17,6 @@ from typing import get_args
 
 from msgspec import Struct
 
-from nightmail.core.step import FOLDS
 from nightmail.model import answers, refusals, words
 from nightmail.model.records import AnyBody, Author, Body, SaidByDevices
 
@@ -28,7 +27,7 @@ AUTHORS = {
     Author.DEVICE: "device", Author.SERVER: "server", Author.SHARD: "another shard", Author.FOLD: "follows",
     Author.TIME: "time", Author.OPERATOR: "operator",
 }  # fmt: skip
-ENUMERATIONS: tuple[type[IntEnum], ...] = (words.Lane, words.Kind, words.State, words.Reason, words.Platform)
+ENUMERATIONS: tuple[type[IntEnum], ...] = (words.Lane, words.Kind, words.MessageState, words.Reason, words.Platform)
 
 
 def number_of(kind: type[Struct]) -> int:
@@ -84,8 +83,7 @@ def records_table() -> Iterable[Cells]:
     for kind in by_number(AnyBody):
         assert issubclass(kind, Body)
         authors = ", ".join(name for author, name in AUTHORS.items() if kind.said_by & author)
-        fold = min(version for version, fold in FOLDS.items() if kind in fold)
-        yield str(number_of(kind)), code(kind.__name__), fields_of(kind), authors, str(fold), meaning_of(kind)
+        yield str(number_of(kind)), code(kind.__name__), fields_of(kind), authors, str(kind.since), meaning_of(kind)
 
 
 def answers_table() -> Iterable[Cells]:

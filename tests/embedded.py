@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from nightmail.core.mailbox import needs_offer, offer
-from nightmail.core.state import State
+from nightmail.core.state import ShardState
 from nightmail.engine.data_folder import DataFolder
 from nightmail.engine.filelog import FileLog
 from nightmail.engine.filelog.files import Files, OsFiles
@@ -88,7 +88,7 @@ class Server(Watcher):
         """What waits for Bob."""
         found: list[str] = []
 
-        def look(state: State) -> None:
+        def look(state: ShardState) -> None:
             items = offer(state, TABLET, Lane.NORMAL, 0, 10_000)
             found.extend("gap" if isinstance(item, Gap) else item[1].ciphertext.decode() for item in items)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -94,6 +95,40 @@ def test_sleeping_and_measuring_are_noticed() -> None:
     assert list(waits_and_stopwatches("assert time.perf_counter() < 3")) == [1]
     assert list(waits_and_stopwatches("asyncio.sleep(0.1)")) == [1]
     assert list(waits_and_stopwatches("asyncio.sleep(0)\nevent.wait(timeout=5)\ntime = 3")) == []
+
+
+# --- words ------------------------------------------------------------------------------------
+
+SHARED_NAMES = {"Gap": "the event tells the app of the row"}
+"""Name → why two public classes have it."""
+
+
+def test_a_name_means_one_class() -> None:
+    found = Counter(
+        node.name
+        for path in modules("src")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert {name for name, count in found.items() if count > 1} == set(SHARED_NAMES)
+
+
+OLD_WORDS = re.compile(r"\b(?:whoever|anew|of late)\b", re.IGNORECASE)
+PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
+UNCLEAN = ("ARCHITECTURE.md", "sim/", "src/nightmail/engine/")
+"""Where such words still stand."""
+
+
+def test_sentences_name_their_actor() -> None:
+    texts = [*modules("src", "sim", "bench", "docs"), *(ROOT / "docs").rglob("*.md"), *(ROOT / page for page in PAGES)]
+    old = [
+        f"{name(path)}:{number}"
+        for path in texts
+        if not name(path).startswith(UNCLEAN)
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if OLD_WORDS.search(line)
+    ]
+    assert old == []
 
 
 # --- docs/reference.md ------------------------------------------------------------------------

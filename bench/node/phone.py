@@ -14,10 +14,10 @@ from collections import deque
 from collections.abc import Callable
 
 from nightmail.model.answers import Accepted
-from nightmail.model.records import Acked, ChangesAcked, Envelope, Sent
+from nightmail.model.records import Acked, Envelope, ReceiptsAcked, Sent
 from nightmail.model.refusals import Refusal
-from nightmail.model.rows import Change
-from nightmail.model.words import Kind, Lane, State
+from nightmail.model.rows import PendingReceipt
+from nightmail.model.words import Kind, Lane, MessageState
 from nightmail.wire.items import (
     REF_MAX,
     VERSION,
@@ -40,7 +40,7 @@ from .link import Link
 LAZY_S = 0.2
 """As the client library does it."""
 
-NORMAL, TEXT, DELIVERED = Lane.NORMAL, Kind.TEXT, State.DELIVERED
+NORMAL, TEXT, DELIVERED = Lane.NORMAL, Kind.TEXT, MessageState.DELIVERED
 
 
 class Hub:
@@ -104,14 +104,14 @@ class Phone(Link):
         out: list[FromDevice] = []
         if self._owes:
             self._owes = False
-            out.append(Ask(0, ChangesAcked(self._changes)))
+            out.append(Ask(0, ReceiptsAcked(self._changes)))
         self._write(scheduled, out)
         self.send(out)
 
     def pay(self) -> None:
         if self._owes:
             self._owes = False
-            self.send([Ask(0, ChangesAcked(self._changes))])
+            self.send([Ask(0, ReceiptsAcked(self._changes))])
 
     def _fill_window(self, out: list[FromDevice]) -> None:
         if self.going and self._n - self._delivered < self.window:
@@ -146,7 +146,7 @@ class Phone(Link):
                 self._take_answer(item, now)
             elif kind is Receipts:
                 assert isinstance(item, Receipts)
-                self._take_receipts(item.changes, now)
+                self._take_receipts(item.receipts, now)
                 has_receipts = True
             elif kind is Drained:
                 self._hub.ready += 1
@@ -167,7 +167,7 @@ class Phone(Link):
         if out:
             if self._owes:
                 self._owes = False
-                out.append(Ask(0, ChangesAcked(self._changes)))
+                out.append(Ask(0, ReceiptsAcked(self._changes)))
             self.send(out)
 
     def _take_answer(self, answer: Answered, now: float) -> None:
@@ -182,7 +182,7 @@ class Phone(Link):
         hub.tally.answered += 1
         hub.answers.append(now - self._asked.popleft())
 
-    def _take_receipts(self, changes: tuple[Change, ...], now: float) -> None:
+    def _take_receipts(self, changes: tuple[PendingReceipt, ...], now: float) -> None:
         hub, before = self._hub, self._delivered
         for change in changes:
             self._changes = change.seq

@@ -15,11 +15,11 @@ from nightmail.model.ids import SERVER, MessageId, account_id
 from nightmail.model.records import (
     Acked,
     Blocked,
-    ChangesAcked,
     Closed,
     Envelope,
     Linked,
     Listed,
+    ReceiptsAcked,
     Registered,
     Sent,
     Unlinked,
@@ -222,7 +222,7 @@ class Liar:
                 case Devices():
                     self._attack(item)
                 case Receipts():
-                    self._say(Ask(0, ChangesAcked(item.changes[-1].seq)))
+                    self._say(Ask(0, ReceiptsAcked(item.receipts[-1].seq)))
                 case Goodbye():
                     self._expected.add(item.code)
                     if item.code in (CloseCode.UNAUTHORIZED, CloseCode.REMOVED):
@@ -244,7 +244,7 @@ class Liar:
         device, lane = victim.devices[0].me.device, chance.choice(list(Lane))
         lies: list[Callable[[], None]] = [
             lambda: self._claim(Acked(lane, FAR), AckAboveHead),
-            lambda: self._claim(ChangesAcked(FAR), AckAboveHead),
+            lambda: self._claim(ReceiptsAcked(FAR), AckAboveHead),
             lambda: self._claim(Closed(victim.account), NotAllowed),
             lambda: self._claim(Unlinked(device), NotAllowed),
             lambda: self._claim(Blocked(victim.account, me.account, True), NotAllowed),

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TypeAlias
 
 from nightmail.core.gaps import gap_at
-from nightmail.core.state import State, decode_entry, encode_row
+from nightmail.core.state import ShardState, decode_entry, encode_row
 from nightmail.engine.folding import Folding
 from nightmail.engine.memory import MemoryRows
 from nightmail.engine.ports import Checkpoint, Failed, Log, Overtaken, RowKey, Rows, Stored
@@ -65,7 +65,11 @@ class Shadow:
 
 
 def compare_with_replay(
-    live: State, rows: MemoryRows, batches: Sequence[Stored], new_state: Callable[[], State], in_store: InStore
+    live: ShardState,
+    rows: MemoryRows,
+    batches: Sequence[Stored],
+    new_state: Callable[[], ShardState],
+    in_store: InStore,
 ) -> None:
     """Fold `batches` from the checkpoint in `rows` on; every row and every entry must be as it is live."""
     recorded = _Recorded([batch for batch in batches if batch.last <= live.offset])
@@ -86,7 +90,7 @@ def compare_with_replay(
         _compare_entries(live, again, rows, queue, in_store)
 
 
-def _compare_entries(live: State, again: State, rows: MemoryRows, queue: int, in_store: InStore) -> None:
+def _compare_entries(live: ShardState, again: ShardState, rows: MemoryRows, queue: int, in_store: InStore) -> None:
     """Whatever waits, and nothing else, is there: in memory or in the store, live and replayed, the same."""
     key = RowKey(Kept.MAILBOX, queue >> 1)
     again.install(key, rows.rows.get(key))

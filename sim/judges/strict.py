@@ -20,16 +20,15 @@ from nightmail.core.due import hour_of, moment_of_slot
 from nightmail.core.gaps import gap_at
 from nightmail.core.ring import SLOT_BYTES
 from nightmail.core.rules import Fold, Needs, Step
-from nightmail.core.state import NEWEST_FOLD, State, Table, encode_row
+from nightmail.core.state import NEWEST_FOLD, ShardState, Table, encode_row
 from nightmail.core.step import FOLDS, OPTIMISTIC
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.forms import kem_id, key_id
 from nightmail.model.ids import SERVER, account_of, shard_of
 from nightmail.model.records import AnyBody, Author, Copied, Sent
 from nightmail.model.refusals import MailboxFull
-from nightmail.model.rows import Changes, Due, DueHour, Kept, Keys, Mailbox, Need, Queue, Stream, queue_id
-from nightmail.model.words import Lane
-from nightmail.model.words import State as Became
+from nightmail.model.rows import Due, DueHour, Kept, Keys, Mailbox, Need, PendingReceipts, Queue, Stream, queue_id
+from nightmail.model.words import Lane, MessageState
 
 K = TypeVar("K")
 R = TypeVar("R")
@@ -152,7 +151,7 @@ class StrictTable(Table[K, R]):
         return self._guarded.unwatched(key)
 
 
-class StrictState(State):
+class StrictState(ShardState):
     """A state whose tables hold the fold to its word.
 
     Who touches which row is watched in every step; that the rows are sound, in every `every`-th:
@@ -168,11 +167,13 @@ class StrictState(State):
         self.accounts = self._watched(self.accounts, Kept.ACCOUNT, self.owns)
         self.keys = self._watched(self.keys, Kept.KEYS, self.owns_device)
         self.mailboxes = self._watched(self.mailboxes, Kept.MAILBOX, self.owns_device)
-        self.changes = self._watched(self.changes, Kept.CHANGES, self.owns_device)
+        self.receipts = self._watched(self.receipts, Kept.RECEIPTS, self.owns_device)
         # Time and dead letters belong to whichever shard has them.
         self.due_hours = self._watched(self.due_hours, Kept.DUE_HOUR, lambda _: True)
         self.due = self._watched(self.due, Kept.DUE, lambda _: True)
         self.dead_letters = self._watched(self.dead_letters, Kept.DEAD_LETTER, lambda _: True)
+        self.letter_classes = self._watched(self.letter_classes, Kept.LETTER_CLASSES, lambda _: True)
+        self.letter_pages = self._watched(self.letter_pages, Kept.LETTER_PAGE, lambda _: True)
         self.by_number = {kind: self.watched[kind] for kind in self.by_number}
 
     def _watched(self, table: Table[K, R], kind: Kept, owner: Callable[[K], bool]) -> Table[K, R]:
@@ -215,7 +216,7 @@ def _strict_needs(needs: Needs) -> Needs:
         return needs
 
     @wraps(needs)
-    def asked(state: State, by: int, body: Any) -> Sequence[Need]:
+    def asked(state: ShardState, by: int, body: Any) -> Sequence[Need]:
         if not isinstance(state, StrictState):
             return needs(state, by, body)
         watch = state.watch
@@ -237,7 +238,7 @@ def _strict_step(needs: Needs, step: Step) -> Step:
     asked = _strict_needs(needs)
 
     @wraps(step)
-    def taken(state: State, by: int, via: int, body: Any) -> None:
+    def taken(state: ShardState, by: int, via: int, body: Any) -> None:
         if not isinstance(state, StrictState):
             step(state, by, via, body)
             return
@@ -290,8 +291,8 @@ def check_rows(state: StrictState, written: set[tuple[Kept, Any]]) -> None:
                 for lane, queue in enumerate(mailbox.lanes):
                     _check_queue(state, queue_id(key, lane), queue)
                 _check_bytes(state, key, mailbox)
-            case Changes() as changes:
-                _check_changes(changes)
+            case PendingReceipts() as receipts:
+                _check_receipts(receipts)
             case Keys() as keys:
                 _check_keys(keys)
             case Stream() as stream:
@@ -309,7 +310,7 @@ def check_rows(state: StrictState, written: set[tuple[Kept, Any]]) -> None:
     _expect(state.shard.next_due == min(state.shard.due.values(), default=0), "next_due", state.shard)
 
 
-def _check_queue(state: State, number: int, queue: Queue) -> None:
+def _check_queue(state: ShardState, number: int, queue: Queue) -> None:
     entries = state.entries.get(number, {})
     _expect(0 <= queue.acked <= queue.head, "acked and head", queue)
     reach = queue.acked
@@ -326,7 +327,7 @@ def _check_queue(state: State, number: int, queue: Queue) -> None:
         _expect(inside, "an entry's number", (seq, queue))
 
 
-def _check_bytes(state: State, device: int, mailbox: Mailbox) -> None:
+def _check_bytes(state: ShardState, device: int, mailbox: Mailbox) -> None:
     entries = [entry for lane in Lane for entry in state.entries.get(queue_id(device, lane), {}).values()]
     size = sum(len(entry.ciphertext) for entry in entries)
     all_here = len(entries) == mailbox.waiting
@@ -335,18 +336,18 @@ def _check_bytes(state: State, device: int, mailbox: Mailbox) -> None:
         _expect(mailbox.waking <= sum(entry.wakes for entry in entries), "entries that may wake", mailbox)
 
 
-def _check_changes(changes: Changes) -> None:
-    seqs = [change.seq for change in changes.items.values()]
-    _expect(seqs == sorted(set(seqs)) and all(0 < seq <= changes.head for seq in seqs), "receipts in order", changes)
-    for key, change in changes.items.items():
-        spans = change.numbers
-        n, failed = key[5], change.state is Became.FAILED
+def _check_receipts(receipts: PendingReceipts) -> None:
+    seqs = [receipt.seq for receipt in receipts.items.values()]
+    _expect(seqs == sorted(set(seqs)) and all(0 < seq <= receipts.head for seq in seqs), "receipts in order", receipts)
+    for key, receipt in receipts.items.items():
+        spans = receipt.numbers
+        n, failed = key[5], receipt.state is MessageState.FAILED
         single = n > 0 and spans == [n, n]
-        _expect((single or n == -change.reason) if failed else n == 0, "a receipt's key", change)
-        _expect(key == change.key and len(spans) > 0 and len(spans) % 2 == 0, "a receipt", change)
+        _expect((single or n == -receipt.reason) if failed else n == 0, "a receipt's key", receipt)
+        _expect(key == receipt.key and len(spans) > 0 and len(spans) % 2 == 0, "a receipt", receipt)
         rising = all(low <= high for low, high in zip(spans[::2], spans[1::2], strict=True))
         apart = all(low > high + 1 for high, low in zip(spans[1::2], spans[2::2], strict=False))
-        _expect(rising and apart, "a receipt's numbers", change)
+        _expect(rising and apart, "a receipt's numbers", receipt)
 
 
 def _check_keys(keys: Keys) -> None:

@@ -15,7 +15,7 @@ from nightmail.e2ee.bundles import LAST_RESORT
 from nightmail.e2ee.header import HEADER_BYTES, decode_message
 from nightmail.model.answers import Accepted, Bundle, Done, Said, Settled, Stocked
 from nightmail.model.ids import account_of
-from nightmail.model.records import Acked, ChangesAcked, Claimed, Envelope, Listed, Published, Sent, Voided
+from nightmail.model.records import Acked, Claimed, Envelope, Listed, Published, ReceiptsAcked, Sent, Voided
 from nightmail.model.refusals import (
     AckAboveHead,
     DeadLettered,
@@ -24,9 +24,9 @@ from nightmail.model.refusals import (
     Malformed,
     NumberVoided,
 )
-from nightmail.model.rows import Change, Entry
+from nightmail.model.rows import Entry, PendingReceipt
 from nightmail.model.spans import numbers
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.words import Lane, MessageState, Reason
 from nightmail.wire.closing import CloseCode
 from nightmail.wire.frames import decode_from_device, decode_from_server
 from nightmail.wire.items import Answered, Ask, Drained, Entries, Gone, Goodbye, Hello, Receipts
@@ -95,7 +95,7 @@ class Tap:
                     self._asked[item.ref] = body
                     if isinstance(body, Listed):
                         self._history.signed.add(body.signed)
-                elif isinstance(body, ChangesAcked) and body.upto > self._device.store.durable.receipts:
+                elif isinstance(body, ReceiptsAcked) and body.upto > self._device.store.durable.receipts:
                     raise self._broke("durable before it is acknowledged", f"acknowledged receipts up to {body.upto}")
             elif isinstance(item, Hello):
                 self._greets(item)
@@ -103,7 +103,7 @@ class Tap:
     def _greets(self, hello: Hello) -> None:
         self._link += 1
         self._greeted_at = self._world.now
-        self._handed = [hello.normal, hello.high, hello.changes]
+        self._handed = [hello.normal, hello.high, hello.receipts]
         self._said = [hello.normal, hello.high]
         self._ever_said = ({hello.normal}, {hello.high})
         self._again.clear()
@@ -181,7 +181,7 @@ class Tap:
                     if (sending := self._sending.pop(item.ref, None)) is not None:
                         self._about_message(*sending, item.said)
                 case Receipts():
-                    for change in item.changes:
+                    for change in item.receipts:
                         self._receipt(change)
                 case Gone():
                     self._gone(item)
@@ -267,7 +267,7 @@ class Tap:
     def _empty(self, item: Drained) -> None:
         """*Queue empty*: whatever was accepted before we came has been handed out."""
         self._drained = True
-        if [item.normal, item.high, item.changes] != self._handed:
+        if [item.normal, item.high, item.receipts] != self._handed:
             raise self._broke("queue empty", f"hears {item}, at {self._handed}")
         town = self._device.person.town
         if town.mode == "cluster" or self._seen.gaps or town.has_little_room:
@@ -362,7 +362,7 @@ class Tap:
 
     # --- receipts ---------------------------------------------------------------------------------
 
-    def _receipt(self, change: Change) -> None:
+    def _receipt(self, change: PendingReceipt) -> None:
         by, to, lane, device, state, number = change.key
         if number < 0:
             self._world.hit("failures shared an interval")
@@ -372,20 +372,20 @@ class Tap:
         seen, reason = self._seen, change.reason
         if by in self._history.liars:
             return
-        became = State(state).name.lower() + (f" ({reason.name.lower()})" if reason else "")
+        became = MessageState(state).name.lower() + (f" ({reason.name.lower()})" if reason else "")
         for n in numbers(change.numbers):
             what = (by, to, Lane(lane), n)
             if (message := self._history.by_number.get(what)) is not None:
                 self._note(message.id, f"is said to be {became} on {self._history.name(device)}")
-            match State(state):
-                case State.DELIVERED:
+            match MessageState(state):
+                case MessageState.DELIVERED:
                     seen.delivered_at.setdefault(what, set()).add(device)
                     self._history.delivered(what, device)
                     if device in seen.failed_at.get(what, {}):
                         raise self._broke("receipts never go backward", f"{what} on {device:x}")
-                case State.READ:
+                case MessageState.READ:
                     seen.read_at.setdefault(what, set()).add(device)
-                case State.FAILED:
+                case MessageState.FAILED:
                     if device in seen.delivered_at.get(what, ()):
                         raise self._broke("receipts never go backward", f"{what} on {device:x}")
                     if reason == Reason.EXPIRED:
@@ -396,7 +396,7 @@ class Tap:
                         raise broken
                     seen.failed_at.setdefault(what, {})[device] = reason
                     self._world.hit(f"failed: {reason.name.lower()}")
-                case State.SENT:
+                case MessageState.SENT:
                     raise self._broke("receipts", "got a receipt for having sent")
             if account_of(by) != self._device.me.account:
                 raise self._broke("receipts", f"got a receipt for what {by:x} sent")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nightmail.core import devices, lock
 from nightmail.core.rules import Step
-from nightmail.core.state import State
+from nightmail.core.state import ShardState
 from nightmail.model.ids import account_of, index_of
 from nightmail.model.records import Copied, FoldRaised, Receipted, Registered, Unlinked
 
@@ -18,7 +18,7 @@ from .tools import Bug, edit, in_step, swap, untold
 def _numbers_come_back(step: Step) -> Step:
     """The next device gets the number of one that is no more."""
 
-    def wrong(state: State, by: int, via: int, unlinked: Unlinked) -> None:
+    def wrong(state: ShardState, by: int, via: int, unlinked: Unlinked) -> None:
         step(state, by, via, unlinked)
         account = state.accounts[account_of(unlinked.device)]
         if account is not None and unlinked.device not in account.devices:
@@ -30,7 +30,7 @@ def _numbers_come_back(step: Step) -> Step:
 def _goes_on(step: Step) -> Step:
     """A fold that this program does not know is ignored."""
 
-    def wrong(state: State, by: int, via: int, raised: FoldRaised) -> None:
+    def wrong(state: ShardState, by: int, via: int, raised: FoldRaised) -> None:
         if raised.version <= state.newest_fold:
             step(state, by, via, raised)
 
@@ -40,7 +40,7 @@ def _goes_on(step: Step) -> Step:
 def _former_stay(step: Step) -> Step:
     """Whoever takes an account over shares it with the former devices."""
 
-    def wrong(state: State, by: int, via: int, new: Registered) -> None:
+    def wrong(state: ShardState, by: int, via: int, new: Registered) -> None:
         step(state, by, via, new)
         state.derived.clear()
 

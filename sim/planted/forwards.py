@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from nightmail.core.rules import Step
-from nightmail.core.state import State
+from nightmail.core.state import ShardState
 from nightmail.engine.forwarder import Forwarder
 from nightmail.model.records import Forwarded
 
@@ -14,7 +14,7 @@ from .tools import LOOP, Bug, edit_method, in_step, method
 
 
 def _with_a_jump(_step: Step) -> Step:
-    def wrong(state: State, _by: int, _via: int, forwarded: Forwarded) -> None:
+    def wrong(state: ShardState, _by: int, _via: int, forwarded: Forwarded) -> None:
         if forwarded.k > state.shard.heard.get(forwarded.source, 0):
             state.shard.heard[forwarded.source] = forwarded.k
             state.derived.append(forwarded.body)
@@ -23,7 +23,7 @@ def _with_a_jump(_step: Step) -> Step:
 
 
 def _again(step: Step) -> Step:
-    def wrong(state: State, by: int, via: int, forwarded: Forwarded) -> None:
+    def wrong(state: ShardState, by: int, via: int, forwarded: Forwarded) -> None:
         if forwarded.k <= state.shard.heard.get(forwarded.source, 0):
             state.derived.append(forwarded.body)
         else:

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nightmail.core.state import State, Table, decode_entry
+from nightmail.core.state import ShardState, Table, decode_entry
 from nightmail.engine import cache, early_encoding, saver
 from nightmail.engine.ports import Checkpoint
 from nightmail.model.rows import Kept, RowKey
@@ -40,27 +40,27 @@ def _without_one(taken: Checkpoint) -> Checkpoint:
 
 def _over_newer_ones() -> AbstractContextManager[None]:
     """What was read is put in place of what is there."""
-    right = State.install
+    right = ShardState.install
 
-    def install(state: State, key: RowKey, data: bytes | None) -> None:
+    def install(state: ShardState, key: RowKey, data: bytes | None) -> None:
         if key.kind is Kept.STREAM:
             dict.pop(state.streams.rows, (key.a, key.b), None)
         elif key.kind is not Kept.SHARD:
             dict.pop(state.by_number[key.kind].rows, key.a, None)
         right(state, key, data)
 
-    return method(State, "install", install)
+    return method(ShardState, "install", install)
 
 
 def _back_from_the_dead() -> AbstractContextManager[None]:
     """Whatever the store has is taken for waiting."""
 
-    def install_entries(state: State, number: int, stored: Iterable[tuple[int, bytes]]) -> None:
+    def install_entries(state: ShardState, number: int, stored: Iterable[tuple[int, bytes]]) -> None:
         entries = state.entries.setdefault(number, {})
         for seq, data in stored:
             entries.setdefault(seq, decode_entry(data))
 
-    return method(State, "install_entries", install_entries)
+    return method(ShardState, "install_entries", install_entries)
 
 
 def _let_go_of_changes() -> AbstractContextManager[None]:
@@ -79,7 +79,7 @@ def _saved_although_ended() -> AbstractContextManager[None]:
     """All that was encoded is taken, whether it still waits or not."""
     right = early_encoding._EarlyEntries.take
 
-    def take(early: early_encoding._EarlyEntries, state: State) -> list[tuple[int, int, bytes]]:
+    def take(early: early_encoding._EarlyEntries, state: ShardState) -> list[tuple[int, int, bytes]]:
         waiting = {(queue, seq): data for queue, seq, data in right(early, state)}
         return [(*at, data) for at, data in (early._ready | waiting).items()]
 
@@ -90,7 +90,7 @@ def _let_go_of_what_was_filed() -> AbstractContextManager[None]:
     """Every entry in memory counts as one that the store holds."""
     right = saver.Saver.tidy
 
-    def tidy(self: saver.Saver, state: State) -> None:
+    def tidy(self: saver.Saver, state: ShardState) -> None:
         self._found = [(queue, seq) for queue, entries in state.entries.items() for seq in entries]
         right(self, state)
 
@@ -101,7 +101,7 @@ def _let_go_too_early() -> AbstractContextManager[None]:
     """Memory is made whenever there is too little, also while what was taken is being saved."""
     right = saver.Saver.look_ahead
 
-    def look_ahead(self: saver.Saver, state: State, now: int) -> None:
+    def look_ahead(self: saver.Saver, state: ShardState, now: int) -> None:
         cache.shrink(state, self._limits.rows_in_memory)
         right(self, state, now)
 

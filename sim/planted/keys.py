@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from nightmail.core import keys
-from nightmail.core.state import State
+from nightmail.core.state import ShardState
 from nightmail.core.step import FOLDS
 from nightmail.engine import cache, saver
 from nightmail.engine.loop import Loop
@@ -58,7 +58,7 @@ def _not_saved() -> AbstractContextManager[None]:
 
 
 def _let_go_unsaved() -> AbstractContextManager[None]:
-    def forget(state: State) -> None:
+    def forget(state: ShardState) -> None:
         state.keys.rows.clear()
         state.keys.changed.clear()
 
@@ -69,7 +69,7 @@ def _early() -> AbstractContextManager[None]:
     """When a checkpoint is taken, not when it is saved: what is read meanwhile is old."""
     right = saver.take_checkpoint
 
-    def taken(state: State, *given: Any) -> Any:
+    def taken(state: ShardState, *given: Any) -> Any:
         checkpoint = right(state, *given)
         state.keys.rows.clear()
         return checkpoint

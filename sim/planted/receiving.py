@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from nightmail.core import endings, mailbox
+from nightmail.core import expiry, mailbox
 from nightmail.core.gaps import drop_gaps
 from nightmail.core.rules import Step
-from nightmail.core.state import State
+from nightmail.core.state import ShardState
 from nightmail.model.records import Acked, Copied, Expired, Receipted, Watched
 from nightmail.model.rows import Entry, Gap, Kept, queue_id
-from nightmail.model.words import Lane, Reason
-from nightmail.model.words import State as Became
+from nightmail.model.words import Lane, MessageState, Reason
 
 from .tools import Bug, all_of, edit, in_needs, in_step, swap, untold, without, without_entries
 
@@ -21,7 +20,7 @@ def _gaps_are_passed_over() -> object:
     """A device is not told which numbers will never come."""
     right = mailbox.offer
 
-    def wrong(state: State, device: int, lane: Lane, after: int, limit: int) -> list[tuple[int, Entry] | Gap]:
+    def wrong(state: ShardState, device: int, lane: Lane, after: int, limit: int) -> list[tuple[int, Entry] | Gap]:
         return [item for item in right(state, device, lane, after, limit) if not isinstance(item, Gap)]
 
     return swap(right, wrong)
@@ -30,7 +29,7 @@ def _gaps_are_passed_over() -> object:
 def _any_ack(step: Step) -> Step:
     """An acknowledgement is believed, whatever it says."""
 
-    def wrong(state: State, by: int, via: int, acked: Acked) -> None:
+    def wrong(state: ShardState, by: int, via: int, acked: Acked) -> None:
         box = state.mailboxes[by]
         queue = box.lanes[acked.lane] if box else None
         if box is None or queue is None or acked.upto <= queue.head:
@@ -47,7 +46,7 @@ def _any_ack(step: Step) -> Step:
 def _ack_moves_back(step: Step) -> Step:
     """A late acknowledgement takes back a later one."""
 
-    def wrong(state: State, by: int, via: int, acked: Acked) -> None:
+    def wrong(state: ShardState, by: int, via: int, acked: Acked) -> None:
         step(state, by, via, acked)
         box = state.mailboxes[by]
         if box and acked.upto < (queue := box.lanes[acked.lane]).acked and not queue.gaps:
@@ -65,7 +64,7 @@ def _everything_was_readable(step: Step) -> Step:
 def _copies_count(step: Step) -> Step:
     """Storing a copy of one's own message counts as a delivery."""
 
-    def wrong(state: State, by: int, via: int, acked: Acked) -> None:
+    def wrong(state: ShardState, by: int, via: int, acked: Acked) -> None:
         entries = state.entries.get(queue_id(by, acked.lane), {})
         account = by >> 12
         own = [e for seq, e in sorted(entries.items()) if seq <= acked.upto and e.by >> 12 == account]
@@ -73,7 +72,7 @@ def _copies_count(step: Step) -> Step:
         if box := state.mailboxes[by]:
             for entry in own if acked.upto <= box.lanes[acked.lane].head else ():
                 numbers = ((entry.n, entry.n),)
-                told = (entry.by, account, acked.lane, by, Became.DELIVERED, Reason.NONE, state.now, numbers)
+                told = (entry.by, account, acked.lane, by, MessageState.DELIVERED, Reason.NONE, state.now, numbers)
                 state.tell(account, Receipted(*told))
 
     return wrong
@@ -82,7 +81,7 @@ def _copies_count(step: Step) -> Step:
 def _whatever_its_age(step: Step) -> Step:
     """When the oldest entry is too old, so are those behind it."""
 
-    def wrong(state: State, by: int, via: int, expired: Expired) -> None:
+    def wrong(state: ShardState, by: int, via: int, expired: Expired) -> None:
         limits = state.shard.limits
         if limits.ttl_ms:
             state.shard.limits = replace(limits, ttl_ms=1)
@@ -107,7 +106,7 @@ BUGS = (
         edit(mailbox._take, "mailbox.let_go(len(entry.ciphertext), entry.kind is not CONTROL)", "pass"),
         ("node", "cluster")),
     Bug("bytes are not given back by an expiry",
-        edit(endings._drop, "mailbox.let_go(len(entry.ciphertext), entry.wakes)", "pass"), ("node", "cluster")),
+        edit(expiry._drop, "mailbox.let_go(len(entry.ciphertext), entry.wakes)", "pass"), ("node", "cluster")),
     Bug("expiry forgets the receipt", untold(Expired, _is_receipt), ("node", "cluster")),
     Bug("expiry drops a younger entry", in_step(Expired, _whatever_its_age), ("node", "cluster")),
     Bug("needs of Acked miss the entries", in_needs(Acked, without_entries), ("node", "cluster")),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from nightmail.core import mailbox, ring, send
 from nightmail.core.rules import Step
-from nightmail.core.state import State
+from nightmail.core.state import ShardState
 from nightmail.model.answers import Said
 from nightmail.model.effects import Answer
 from nightmail.model.records import Copied, Receipted, Sent, Voided
@@ -39,7 +39,7 @@ def _same_answer_for_any_tag() -> object:
 def _half_the_ring(step: Step) -> Step:
     """Fewer answers are kept than clients may wait for."""
 
-    def wrong(state: State, by: int, via: int, sent: Sent) -> None:
+    def wrong(state: ShardState, by: int, via: int, sent: Sent) -> None:
         step(state, by, via, sent)
         if (stream := state.streams[by, sent.to]) is not None:
             ring.forget(stream.lanes[sent.lane], 0, state.shard.limits.ring_acks // 2)
@@ -50,7 +50,7 @@ def _half_the_ring(step: Step) -> Step:
 def _restamped(step: Step) -> Step:
     """The clock's time, although an earlier message may already have it."""
 
-    def wrong(state: State, by: int, via: int, sent: Sent) -> None:
+    def wrong(state: ShardState, by: int, via: int, sent: Sent) -> None:
         stream = state.streams[by, sent.to]
         if stream is None:
             step(state, by, via, sent)
@@ -72,7 +72,7 @@ def _unseeing(step: Step) -> Step:
 def _full_for_all(step: Step) -> Step:
     """One full device is reason enough to refuse."""
 
-    def wrong(state: State, by: int, via: int, sent: Sent) -> None:
+    def wrong(state: ShardState, by: int, via: int, sent: Sent) -> None:
         stream, account = state.streams[by, sent.to], state.accounts[sent.to]
         is_next = sent.n == (stream.lanes[sent.lane].last if stream else 0) + 1
         boxes = [state.mailboxes[e.device] for e in sent.envelopes if account and e.device in account.listed]
@@ -88,7 +88,7 @@ def _full_for_all(step: Step) -> Step:
 def _old_list_will_do(step: Step) -> Step:
     """Sealed for some of the listed devices is good enough, if it was all of them a while ago."""
 
-    def wrong(state: State, by: int, via: int, sent: Sent) -> None:
+    def wrong(state: ShardState, by: int, via: int, sent: Sent) -> None:
         account = state.accounts[sent.to]
         given = {envelope.device: envelope.registration for envelope in sent.envelopes}
         if account is None or sent.of or not given.items() <= account.listed.items():
@@ -112,7 +112,7 @@ def _one_lane(step: Step) -> Step:
 def _with_a_hole(step: Step) -> Step:
     """A number may be left out."""
 
-    def wrong(state: State, by: int, via: int, sent: Sent) -> None:
+    def wrong(state: ShardState, by: int, via: int, sent: Sent) -> None:
         stream = state.streams[by, sent.to]
         if stream is None or sent.n <= (numbers := stream.lanes[sent.lane]).last + 1:
             step(state, by, via, sent)
@@ -129,7 +129,7 @@ def _with_a_hole(step: Step) -> Step:
 
 
 def _never_blocked(step: Step) -> Step:
-    def wrong(state: State, by: int, via: int, sent: Sent) -> None:
+    def wrong(state: ShardState, by: int, via: int, sent: Sent) -> None:
         account = state.accounts[sent.to]
         blocked = account.blocked if account else {}
         if account:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 from nightmail.core.rules import Needs, Step
-from nightmail.core.state import NEWEST_FOLD, State
+from nightmail.core.state import NEWEST_FOLD, ShardState
 from nightmail.core.step import FOLDS
 from nightmail.model.records import AnyBody, Copied, Receipted
 from nightmail.model.rows import EntryRange, Kept, Need
@@ -156,7 +156,7 @@ def in_needs(body: type[AnyBody], wanted: Callable[[Need], bool]) -> Plant:
     def plant() -> AbstractContextManager[None]:
         needs: Needs = FOLDS[NEWEST_FOLD][body][0]
 
-        def forgetful(state: State, by: int, record: Any) -> Sequence[Need]:
+        def forgetful(state: ShardState, by: int, record: Any) -> Sequence[Need]:
             return [need for need in needs(state, by, record) if wanted(need)]
 
         return swap(needs, forgetful)
@@ -176,10 +176,10 @@ def untold(body: type[AnyBody], silenced: Callable[[Copied | Receipted], bool]) 
     """A record does what it does, but some of what follows for others is not told."""
 
     def spoil(step: Step) -> Step:
-        def quiet(state: State, by: int, via: int, record: Any) -> None:
+        def quiet(state: ShardState, by: int, via: int, record: Any) -> None:
             def tell(account: int, said: Copied | Receipted) -> None:
                 if not silenced(said):
-                    State.tell(state, account, said)
+                    ShardState.tell(state, account, said)
 
             cast("Any", state).tell = tell
             try:

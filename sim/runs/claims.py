@@ -29,7 +29,7 @@ from random import Random
 import apsw
 from msgspec import Struct
 
-from nightmail.core.state import State
+from nightmail.core.state import ShardState
 from nightmail.engine.filelog import FileLog
 from nightmail.engine.loop import Loop, LoopLimits
 from nightmail.engine.saver import SaverLimits
@@ -385,7 +385,7 @@ class Case:
             self._disk.files(FOLDER), rows.identity, after=rows.pointer, post=inline, execute=inline,
             entropy=self._chance.randbytes, segment_bytes=128 * 1024, segment_age_ms=1 << 40,
         )  # fmt: skip
-        state = StrictState if self._watched else State
+        state = StrictState if self._watched else ShardState
         self._loop = Loop(log, rows, lambda: self._now, self._on_effects, new_state=state, limits=LOOP)
         self._loop.recover()
         if self._loop.state.shard.limits != LIMITS:
@@ -409,7 +409,7 @@ class Case:
         wanted = [RowKey(Kept.ACCOUNT, account), RowKey(Kept.KEYS, device)]
         found: list[tuple[list[int], list[int], bool]] = []
 
-        def look(state: State) -> None:
+        def look(state: ShardState) -> None:
             row, keys = state.accounts[account], state.keys[device]
             assert row is not None
             ids, kem_ids = (keys.one_time, keys.one_time_kem) if keys else ([], [])

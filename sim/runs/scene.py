@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 
-from nightmail.core.state import State
+from nightmail.core.state import ShardState
 from nightmail.model.ids import account_of
 from nightmail.model.words import Lane
 from sim.judges.history import History, Message
@@ -189,10 +189,10 @@ def queues(machine: Machine) -> Iterator[tuple[int, Queues]]:
     """Of every device whose rows are in memory."""
     for state in _states(machine):
         # Only by items(): asking for one row would count as a step of the record that is being folded.
-        changes = dict(state.changes.items())
+        receipts = dict(state.receipts.items())
         for device, mailbox in state.mailboxes.items():
             if mailbox:
-                waiting = changes.get(device)
+                waiting = receipts.get(device)
                 yield (
                     device,
                     Queues(
@@ -203,7 +203,7 @@ def queues(machine: Machine) -> Iterator[tuple[int, Queues]]:
                 )
 
 
-def _states(machine: Machine) -> list[State]:
+def _states(machine: Machine) -> list[ShardState]:
     loops = [owner.loop for owner in machine.owners] if isinstance(machine, Cluster) else [machine.loop]
     return [loop.state for loop in loops if loop]
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from nightmail.core import send
-from nightmail.core.state import NEWEST_FOLD, State
+from nightmail.core.state import NEWEST_FOLD, ShardState
 from nightmail.core.step import FOLDS
 from nightmail.engine.cluster.wide import WideRows
 from nightmail.engine.desk import LoopDesk
@@ -393,7 +393,7 @@ class Cluster:
                 )  # fmt: skip
         self._count()
 
-    def _in_store(self, live: State, queue: int) -> list[tuple[int, bytes]] | None:
+    def _in_store(self, live: ShardState, queue: int) -> list[tuple[int, bytes]] | None:
         """Whoever is further may have removed what `live` still has."""
         shard = live.index
         return None if self.store.pointer(shard) > live.offset else self.store.entries(shard, queue)
@@ -428,7 +428,7 @@ def a_later_fold() -> Generator[None]:
         del FOLDS[NEWEST_FOLD + 1]
 
 
-def step_sent_later(state: State, by: int, via: int, sent: Sent) -> None:
+def step_sent_later(state: ShardState, by: int, via: int, sent: Sent) -> None:
     """What a later version might do: stamps that leave a little room. Owners on the old fold would differ."""
     before = state.streams[by, sent.to]
     at = before.at if before else 0

@@ -15,7 +15,7 @@ from nightmail.model.answers import Said
 from nightmail.model.ids import account_of, shard_of
 from nightmail.model.records import Record, encode_record
 from nightmail.model.refusals import Unavailable
-from nightmail.model.rows import Account, Change
+from nightmail.model.rows import Account, PendingReceipt
 from nightmail.model.traces import Trace
 from nightmail.model.words import Lane
 
@@ -134,14 +134,14 @@ class ClusterDesk:
 
         self._begin(number, account_of(device), look)
 
-    def changes(self, device: int, after: int, limit: int, then: Callable[[Sequence[Change]], None]) -> None:
+    def receipts(self, device: int, after: int, limit: int, then: Callable[[Sequence[PendingReceipt]], None]) -> None:
         number = self._number()
 
-        def found(changes: Sequence[Change]) -> None:
+        def found(receipts: Sequence[PendingReceipt]) -> None:
             if self._waiting.pop(number, None):
-                then(changes)
+                then(receipts)
 
-        self._begin(number, account_of(device), lambda _, desk: desk.changes(device, after, limit, found))
+        self._begin(number, account_of(device), lambda _, desk: desk.receipts(device, after, limit, found))
 
     def account(self, account: int, then: Callable[[Account | None], None]) -> None:
         number = self._number()

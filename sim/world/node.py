@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import apsw
 
-from nightmail.core.state import NEWEST_FOLD, State
+from nightmail.core.state import NEWEST_FOLD, ShardState
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.filelog import FileLog
 from nightmail.engine.loop import Loop, LoopLimits, Watcher
@@ -47,7 +47,7 @@ JUMP_MS = 10_000
 """How far the clock may be wrong, either way."""
 
 
-def a_watched_state() -> State:
+def a_watched_state() -> ShardState:
     return StrictState(every=WATCH_EVERY)
 
 

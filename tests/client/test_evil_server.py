@@ -16,8 +16,8 @@ from nightmail.e2ee.lists import sign_list
 from nightmail.model.answers import Bundle
 from nightmail.model.records import Claimed, Listed, Sent
 from nightmail.model.refusals import RateLimited
-from nightmail.model.rows import Change, Entry
-from nightmail.model.words import Kind, Lane, Reason, State
+from nightmail.model.rows import Entry, PendingReceipt
+from nightmail.model.words import Kind, Lane, MessageState, Reason
 from nightmail.wire.frames import encode
 from nightmail.wire.items import Answered, Entries, Receipts
 from tests.client.forging import forge, honest, recover, sentences
@@ -231,11 +231,11 @@ def test_forged_unreadable_receipts_cause_three_reseals_and_two_sessions_an_hour
     alice.says(bob, "hello")
     town.settle()
     claims, sends = len(said_by(alice, Claimed)), len(said_by(alice, Sent))
-    key = (alice.me.device, bob.me.account, Lane.NORMAL, bob.me.device, State.FAILED, 2)
+    key = (alice.me.device, bob.me.account, Lane.NORMAL, bob.me.device, MessageState.FAILED, 2)
     for hour in range(5):
         for n in range(10):
             seq = alice.store.cursors().receipts + 1 + n
-            change = Change(key, seq, town.now, Reason.UNDECRYPTABLE, [2, 2])
+            change = PendingReceipt(key, seq, town.now, Reason.UNDECRYPTABLE, [2, 2])
             alice.machine.receive(encode([Receipts((change,))]), town.now)
             alice.look()
             town.settle()

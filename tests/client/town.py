@@ -33,7 +33,7 @@ from nightmail.model.answers import Joined, Said
 from nightmail.model.forms import Form
 from nightmail.model.ids import SERVER, account_id
 from nightmail.model.records import Acked, AnyBody, Linked, Listed, Record, Registered
-from nightmail.model.rows import Account, Change, Gap
+from nightmail.model.rows import Account, Gap, PendingReceipt
 from nightmail.model.words import Kind, Lane, Platform
 from nightmail.wire.frames import decode_from_device, decode_hello, encode
 from nightmail.wire.items import (
@@ -177,7 +177,7 @@ class Session:
         self.out: list[FromServer] = [Welcome(VERSION, town.now, "town", 30_000, 256, 65_536, 1 << 20)]
         self._next = [hello.normal, hello.high]
         self._acked = [hello.normal, hello.high]
-        self._changes = hello.changes
+        self._changes = hello.receipts
         self._line = town.desk.open_line(lambda ref, said: self.out.append(Answered(ref, said)))
         self._form = Form()
         self._drained = False
@@ -213,7 +213,7 @@ class Session:
             room = CREDIT - (self._next[lane] - self._acked[lane])
             if room > 0:
                 self.town.desk.offer(self.device, lane, self._next[lane], room, 1 << 20, partial(self._offer, lane))
-        self.town.desk.changes(self.device, self._changes, 10, self._tell)
+        self.town.desk.receipts(self.device, self._changes, 10, self._tell)
         if not self._drained:
             self._drained = True
             self.out.append(Drained(self._next[0], self._next[1], self._changes))
@@ -227,9 +227,9 @@ class Session:
                 self.out.append(Entries(lane, run[0], run[1]))
                 self._next[lane] = run[0] + len(run[1]) - 1
 
-    def _tell(self, changes: Sequence[Change]) -> None:
+    def _tell(self, changes: Sequence[PendingReceipt]) -> None:
         if changes:
-            copies = tuple(Change(c.key, c.seq, c.at, c.reason, list(c.numbers)) for c in changes)
+            copies = tuple(PendingReceipt(c.key, c.seq, c.at, c.reason, list(c.numbers)) for c in changes)
             self.out.append(Receipts(copies))
             self._changes = changes[-1].seq
 

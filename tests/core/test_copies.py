@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from nightmail.model.answers import Accepted
-from nightmail.model.effects import Changed, Grew
+from nightmail.model.effects import Grew, ReceiptsGrew
 from nightmail.model.notes import Placed
 from nightmail.model.records import Acked, Closed
-from nightmail.model.rows import Change, Entry
-from nightmail.model.words import Kind, Lane, Reason, State
+from nightmail.model.rows import Entry, PendingReceipt
+from nightmail.model.words import Kind, Lane, MessageState, Reason
 from tests.core.world import START, World, name_of, sealed, stamp, tag
 
 NORMAL, HIGH = Lane
@@ -42,17 +42,17 @@ def test_a_retry_files_no_second_copy(world: World) -> None:
 def test_the_sending_device_alone_learns_which_own_device_got_no_copy(world: World) -> None:
     alice, bob = world.join("alice", devices=3), world.join("bob")
     world.send(alice[1], bob, own_envelopes=(sealed(alice[2]),))
-    assert world.effects == [Grew(bob[1], NORMAL), Grew(alice[2], NORMAL), Changed(alice[1])]
-    key = (alice[1], bob.account, NORMAL, alice[3], State.FAILED, 1)
-    assert world.receipts(alice[1]) == [Change(key, 1, START, Reason.STALE_DEVICES, [1, 1])]
+    assert world.effects == [Grew(bob[1], NORMAL), Grew(alice[2], NORMAL), ReceiptsGrew(alice[1])]
+    key = (alice[1], bob.account, NORMAL, alice[3], MessageState.FAILED, 1)
+    assert world.receipts(alice[1]) == [PendingReceipt(key, 1, START, Reason.STALE_DEVICES, [1, 1])]
     assert (world.receipts(alice[2]), world.receipts(alice[3])) == ([], [])
 
 
 def test_a_copy_sealed_for_a_former_key_is_a_copy_that_is_missing(world: World) -> None:
     alice, bob = world.join("alice", devices=2), world.join("bob")
     world.send(alice[1], bob, own_envelopes=(sealed(alice[2], registration=7),))
-    key = (alice[1], bob.account, NORMAL, alice[2], State.FAILED, 1)
-    assert world.receipts(alice[1]) == [Change(key, 1, START, Reason.STALE_DEVICES, [1, 1])]
+    key = (alice[1], bob.account, NORMAL, alice[2], MessageState.FAILED, 1)
+    assert world.receipts(alice[1]) == [PendingReceipt(key, 1, START, Reason.STALE_DEVICES, [1, 1])]
     assert world.texts(alice[2]) == []
 
 
@@ -66,8 +66,8 @@ def test_a_copy_for_a_full_own_device_fails_alone(world: World) -> None:
     assert seen is not None
     head = seen.head
     world.send(alice[1], bob, 2)
-    key = (alice[1], bob.account, NORMAL, alice[2], State.FAILED, 2)
-    assert world.receipts(alice[1], after=head) == [Change(key, head + 1, START, Reason.MAILBOX_FULL, [2, 2])]
+    key = (alice[1], bob.account, NORMAL, alice[2], MessageState.FAILED, 2)
+    assert world.receipts(alice[1], after=head) == [PendingReceipt(key, head + 1, START, Reason.MAILBOX_FULL, [2, 2])]
     assert world.texts(alice[2]) == ["hello"]
 
 

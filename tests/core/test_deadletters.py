@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
+from nightmail.core.letter_pages import counts, listing, needs_counts, needs_listing
 from nightmail.model.answers import Accepted
 from nightmail.model.effects import Answer
 from nightmail.model.ids import account_id
@@ -9,7 +12,7 @@ from nightmail.model.limits import DAY_MS
 from nightmail.model.records import Acked, FoldRaised, Record, encode_record
 from nightmail.model.refusals import DeadLettered, IdReused, OutOfOrder
 from nightmail.model.rows import DeadLetter, Kept
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.words import Lane, MessageState, Reason
 from tests.core.world import START, Memory, Node, Person, World
 
 NORMAL = Lane.NORMAL
@@ -19,8 +22,42 @@ def test_a_record_that_cannot_be_applied_is_kept_with_its_error(world: World) ->
     bob = world.join("bob")
     node = world.of(bob.account)
     node.bury(START + 3, b"poison", "ValueError in Sent")
-    assert node.row(Kept.DEAD_LETTER, node.offset) == DeadLetter(b"poison", ["ValueError in Sent"], START + 3)
+    assert node.row(Kept.DEAD_LETTER, node.offset) == DeadLetter(
+        b"poison", ["ValueError in Sent"], START + 3, node.offset
+    )
     assert node.state.shard.dead == 1
+
+
+def listed(node: Node) -> dict[str, list[int]]:
+    """Error class → the letters that are listed under it, newest first."""
+    node.load(needs_counts)
+    found: dict[str, list[int]] = {}
+    for error, count in counts(node.state).items():
+        page = 0
+        while page or error not in found:
+            node.load(partial(needs_listing, error=error, number=page))
+            one = listing(node.state, error, page)
+            found.setdefault(error, []).extend(one.offsets)
+            page = one.older
+        assert len(found[error]) == count
+    return found
+
+
+def test_letters_are_listed_by_what_went_wrong_newest_first(world: World) -> None:
+    node = world.node(0)
+    first = node.offset + 1
+    for error in ("ValueError in Sent", "not a record", "ValueError in Sent"):
+        node.bury(START, b"poison", error)
+    assert listed(node) == {"ValueError in Sent": [first + 2, first], "not a record": [first + 1]}
+
+
+def test_a_letter_with_several_errors_is_listed_once_under_the_first() -> None:
+    node = World().node(0)
+    node.bury(START, b"poison", "ValueError in Sent")
+    letter = node.offset
+    node.offset -= 1
+    node.bury(START, b"poison", "KeyError in Copied")
+    assert listed(node) == {"ValueError in Sent": [letter]}
 
 
 def test_it_blocks_nothing(world: World) -> None:
@@ -38,7 +75,7 @@ def test_what_follows_from_one_record_is_buried_in_one_letter() -> None:
     node.offset -= 1
     node.bury(START + 9, b"poison", "KeyError in Copied")
     assert node.row(Kept.DEAD_LETTER, letter) == DeadLetter(
-        b"poison", ["ValueError in Sent", "KeyError in Copied"], START
+        b"poison", ["ValueError in Sent", "KeyError in Copied"], START, letter
     )
     assert node.state.shard.dead == 2
 
@@ -104,9 +141,10 @@ def test_it_is_sent_for_thirty_days_and_then_it_has_failed(world: World) -> None
     world.wait(100)
     for device in (alice[1], alice[2]):
         failed = {change.key[3]: (change.state, change.reason, change.numbers) for change in world.receipts(device)}
-        assert failed == {each: (State.FAILED, Reason.EXPIRED, [1, 1]) for each in (bob[1], bob[2])}
+        assert failed == {each: (MessageState.FAILED, Reason.EXPIRED, [1, 1]) for each in (bob[1], bob[2])}
     assert node.row(Kept.DEAD_LETTER, letter) is None
     assert node.state.shard.dead == 0
+    assert listed(node) == {}
 
 
 def test_without_a_limit_it_stays_sent_for_ever(world: World) -> None:
@@ -143,3 +181,10 @@ def test_in_fold_1_a_buried_message_takes_no_number() -> None:
     record = Record(alice[1], 5, world.sent(alice[1], bob))
     assert node.bury(START, encode_record(record), "Mistake in Sent", record) == [Answer(5, DeadLettered())]
     assert len(node.state.streams) == 0
+
+
+def test_in_fold_1_letters_are_not_listed() -> None:
+    node = Node(0, 1, Memory.KEEPS)
+    node.bury(START, b"poison", "ValueError in Sent")
+    assert node.row(Kept.DEAD_LETTER, node.offset) == DeadLetter(b"poison", ["ValueError in Sent"], START)
+    assert listed(node) == {}

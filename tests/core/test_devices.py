@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from nightmail.model.answers import Accepted, Done, Joined
-from nightmail.model.effects import Changed, Dismissed
+from nightmail.model.effects import Dismissed, ReceiptsGrew
 from nightmail.model.ids import DEVICES_EVER, SERVER, account_id, device_id
 from nightmail.model.records import (
     Acked,
@@ -28,8 +28,8 @@ from nightmail.model.refusals import (
     UnknownAccount,
     UnknownDevice,
 )
-from nightmail.model.rows import Account, Change, Changes, Device, Kept, Mailbox
-from nightmail.model.words import Lane, Platform, Reason, State
+from nightmail.model.rows import Account, Device, Kept, Mailbox, PendingReceipt, PendingReceipts
+from nightmail.model.words import Lane, MessageState, Platform, Reason
 from tests.core.world import START, Person, World, sealed
 
 NORMAL, HIGH = Lane
@@ -181,7 +181,7 @@ def test_whom_the_next_list_leaves_out_is_removed_at_once(world: World) -> None:
     alice, bob = world.join("alice", devices=3), world.join("bob")
     world.send(bob[1], alice)
     assert world.list_devices(alice[1], alice, (alice[2],)) == Done()
-    assert world.effects == [Dismissed(alice[1]), Dismissed(alice[3]), Changed(bob[1]), Changed(bob[1])]
+    assert world.effects == [Dismissed(alice[1]), Dismissed(alice[3]), ReceiptsGrew(bob[1]), ReceiptsGrew(bob[1])]
     assert list(alice_of(world).devices) == [alice[2]]
     assert (world.mailbox(alice[1]), world.mailbox(alice[3])) == (None, None)
     assert world.texts(alice[2]) == ["hello"]
@@ -214,8 +214,10 @@ def test_a_revoked_device_is_gone_and_its_senders_are_told_at_once(world: World)
     assert world.mailbox(alice[2]) is None
     assert alice_of(world).listed == {alice[1]: 101}
 
-    def failed(by: int, n: int, seq: int, lane: Lane = NORMAL) -> Change:
-        return Change((by, ALICE, lane, alice[2], State.FAILED, n), seq, START + 70, Reason.DEVICE_REMOVED, [n, n])
+    def failed(by: int, n: int, seq: int, lane: Lane = NORMAL) -> PendingReceipt:
+        return PendingReceipt(
+            (by, ALICE, lane, alice[2], MessageState.FAILED, n), seq, START + 70, Reason.DEVICE_REMOVED, [n, n]
+        )
 
     assert world.receipts(bob[1]) == [failed(bob[1], 1, 1), failed(bob[1], 2, 2), failed(bob[1], 1, 3, HIGH)]
     assert world.receipts(carol[1]) == [failed(carol[1], 1, 1)]
@@ -233,8 +235,8 @@ def test_what_a_revoked_device_had_taken_is_not_failed(world: World) -> None:
     world.send(bob[1], alice)
     world.do(alice[2], Acked(NORMAL, 1))
     world.do(alice[1], Unlinked(alice[2]))
-    key = (bob[1], ALICE, NORMAL, alice[2], State.DELIVERED, 0)
-    assert world.receipts(bob[1]) == [Change(key, 1, START, Reason.NONE, [1, 1])]
+    key = (bob[1], ALICE, NORMAL, alice[2], MessageState.DELIVERED, 0)
+    assert world.receipts(bob[1]) == [PendingReceipt(key, 1, START, Reason.NONE, [1, 1])]
 
 
 def test_a_late_ack_of_a_revoked_device_is_refused(world: World) -> None:
@@ -405,8 +407,8 @@ def test_a_device_keeps_the_receipts_that_came_before_it_was_listed(world: World
     world.send(alice[1], bob)
     world.do(bob[1], Acked(NORMAL, 1))
     world.list_devices(alice[1], alice, (alice[1], alice[2]))
-    key = (alice[1], bob.account, NORMAL, bob[1], State.DELIVERED, 0)
-    assert world.changes(alice[2]) == Changes(1, {key: Change(key, 1, START, Reason.NONE, [1, 1])})
+    key = (alice[1], bob.account, NORMAL, bob[1], MessageState.DELIVERED, 0)
+    assert world.changes(alice[2]) == PendingReceipts(1, {key: PendingReceipt(key, 1, START, Reason.NONE, [1, 1])})
 
 
 def test_people_are_not_confused(world: World) -> None:

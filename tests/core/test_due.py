@@ -18,7 +18,7 @@ from nightmail.core.due import (
     step_ticked,
 )
 from nightmail.core.shard import step_fold_raised
-from nightmail.core.state import NEWEST_FOLD, State, encode_row
+from nightmail.core.state import NEWEST_FOLD, ShardState, encode_row
 from nightmail.engine.folding import ROUNDS_MAX
 from nightmail.model.limits import FoldLimits
 from nightmail.model.records import Expired, FoldRaised, LetterExpired, Ticked
@@ -29,20 +29,20 @@ NORMAL, HIGH = Lane
 HOUR = 3600
 
 
-def fine() -> State:
+def fine() -> ShardState:
     """A shard of the newest fold: moments of 50 ms. The others here are of fold 1, with seconds, unless they say so."""
-    state = State()
+    state = ShardState()
     step_fold_raised(state, 0, 0, FoldRaised(NEWEST_FOLD))
     return state
 
 
-def put(state: State, second: int, item: DueItem) -> None:
+def put(state: ShardState, second: int, item: DueItem) -> None:
     for _ in range(ROUNDS_MAX):
         load(state, lambda missing: needs_schedule(state, second, 1, missing))
     schedule(state, second, item)
 
 
-def load(state: State, wanted: Callable[[list[Need]], None]) -> None:
+def load(state: ShardState, wanted: Callable[[list[Need]], None]) -> None:
     missing: list[Need] = []
     wanted(missing)
     for key in missing:
@@ -50,7 +50,7 @@ def load(state: State, wanted: Callable[[list[Need]], None]) -> None:
         state.install(key, None)
 
 
-def tick(state: State, now: int) -> list[Expired]:
+def tick(state: ShardState, now: int) -> list[Expired]:
     state.shard.now = max(state.shard.now, now)
     assert needs_ticked(state, 0, Ticked()) == []
     step_ticked(state, 0, 0, Ticked())
@@ -62,7 +62,7 @@ def tick(state: State, now: int) -> list[Expired]:
 
 @pytest.mark.parametrize(("at_ms", "second"), [(0, 0), (1, 1), (999, 1), (1_000, 1), (1_001, 2)])
 def test_in_fold_1_a_second_is_due_only_when_all_of_the_time_has_passed(at_ms: int, second: int) -> None:
-    assert moment_of(State(), at_ms) == second
+    assert moment_of(ShardState(), at_ms) == second
 
 
 @pytest.mark.parametrize(("at_ms", "moment"), [(0, 0), (1, 1), (50, 1), (51, 2), (1_000, 20), (1_001, 21)])
@@ -71,7 +71,7 @@ def test_a_moment_is_due_only_when_all_of_the_time_has_passed(at_ms: int, moment
 
 
 def test_what_is_due_is_kept_by_second_hour_and_shard() -> None:
-    state = State()
+    state = ShardState()
     first, second, third = (DueItem(8 + n, NORMAL, 0) for n in range(3))
     put(state, 2 * HOUR + 5, first)
     put(state, 2 * HOUR + 1, second)
@@ -86,7 +86,7 @@ def test_what_is_due_is_kept_by_second_hour_and_shard() -> None:
 
 
 def test_nothing_is_due_before_its_second() -> None:
-    state = State()
+    state = ShardState()
     assert not is_due(state, 10**15)
     put(state, 100, DueItem(8, NORMAL, 0))
     assert not is_due(state, 99_999)
@@ -96,14 +96,14 @@ def test_nothing_is_due_before_its_second() -> None:
 
 
 def test_time_that_was_seen_once_stays_seen() -> None:
-    state = State()
+    state = ShardState()
     put(state, 100, DueItem(8, NORMAL, 0))
     state.shard.now = 100_000
     assert is_due(state, 5)
 
 
 def test_items_fire_in_the_order_in_which_they_are_due_then_were_scheduled() -> None:
-    state = State()
+    state = ShardState()
     for second, device in ((200, 1), (100, 2), (200, 3), (100, 4)):
         put(state, second, DueItem(device, HIGH, device))
     assert tick(state, 300_000) == [Expired(2, HIGH, 2), Expired(4, HIGH, 4)]
@@ -112,7 +112,7 @@ def test_items_fire_in_the_order_in_which_they_are_due_then_were_scheduled() -> 
 
 
 def test_one_tick_takes_a_bounded_number_of_items() -> None:
-    state = State()
+    state = ShardState()
     state.shard.limits = FoldLimits(tick_items=2)
     for device in range(1, 6):
         put(state, 100, DueItem(device, NORMAL, 0))
@@ -120,7 +120,7 @@ def test_one_tick_takes_a_bounded_number_of_items() -> None:
 
 
 def test_what_has_fired_leaves_no_row_behind() -> None:
-    state = State()
+    state = ShardState()
     put(state, 100, DueItem(1, NORMAL, 0))
     put(state, 101, DueItem(1, NORMAL, 0))
     tick(state, 100_000)
@@ -131,7 +131,7 @@ def test_what_has_fired_leaves_no_row_behind() -> None:
 
 
 def test_a_second_can_be_used_again_after_it_has_fired() -> None:
-    state = State()
+    state = ShardState()
     put(state, 100, DueItem(1, NORMAL, 0))
     tick(state, 100_000)
     put(state, 100, DueItem(2, NORMAL, 0))
@@ -139,7 +139,7 @@ def test_a_second_can_be_used_again_after_it_has_fired() -> None:
 
 
 def test_a_tick_needs_only_the_first_slot_of_the_first_due_hour() -> None:
-    state = State()
+    state = ShardState()
     state.shard.limits = FoldLimits(slot_items=1)
     for second in (100, 100, 101, 2 * HOUR):
         put(state, second, DueItem(1, NORMAL, 0))
@@ -154,7 +154,7 @@ def test_a_tick_needs_only_the_first_slot_of_the_first_due_hour() -> None:
 
 
 def test_a_second_has_as_many_slots_as_it_takes() -> None:
-    state = State()
+    state = ShardState()
     for device in range(2_500):
         put(state, 100, DueItem(device, NORMAL, 0))
     put(state, 99, DueItem(1, NORMAL, 0))
@@ -170,7 +170,7 @@ def test_a_second_has_as_many_slots_as_it_takes() -> None:
 
 
 def test_a_row_that_was_written_before_there_were_slots_is_the_first_one_and_full() -> None:
-    state = State()
+    state = ShardState()
     put(state, 100, DueItem(1, NORMAL, 0))
     state.due.there(100).items *= 5_000
     put(state, 100, DueItem(2, NORMAL, 0))
@@ -178,7 +178,7 @@ def test_a_row_that_was_written_before_there_were_slots_is_the_first_one_and_ful
 
 
 def test_what_several_items_will_open_is_asked_for_before_the_first_is_filed() -> None:
-    state = State()
+    state = ShardState()
     state.shard.limits = FoldLimits(slot_items=2)
     put(state, 100, DueItem(0, NORMAL, 0))
     with pytest.raises(KeyError):
@@ -204,7 +204,7 @@ def test_moments_of_one_second_have_slots_of_their_own_in_order() -> None:
 
 
 def test_what_fold_1_had_planned_fires_at_its_time_after_the_fold_is_raised() -> None:
-    state = State()
+    state = ShardState()
     state.shard.limits = FoldLimits(slot_items=1)
     for second in (100, 100, 2 * HOUR):
         put(state, second, DueItem(second, NORMAL, 0))
@@ -239,7 +239,7 @@ def test_an_item_is_looked_at_by_the_record_that_it_is_for() -> None:
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 3 * HOUR) | st.integers(1, 3))), st.integers(1, 3))
 def test_everything_fires_once_never_early_and_in_order(steps: list[tuple[bool, int]], slot_items: int) -> None:
-    state = State()
+    state = ShardState()
     state.shard.limits = FoldLimits(slot_items=slot_items)
     waiting: list[tuple[int, int]] = []
     now = 0

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from nightmail.model.answers import Accepted, Done, Joined
-from nightmail.model.effects import Changed, Dismissed
+from nightmail.model.effects import Dismissed, ReceiptsGrew
 from nightmail.model.ids import SERVER, account_id, device_id
 from nightmail.model.records import Blocked, Closed, PinSet, ReceiptsSet, Registered, Unlinked
 from nightmail.model.refusals import (
@@ -17,7 +17,7 @@ from nightmail.model.refusals import (
     UnknownDevice,
 )
 from nightmail.model.rows import Account, Device, Kept, Lock, Mailbox
-from nightmail.model.words import Platform, Reason, State
+from nightmail.model.words import MessageState, Platform, Reason
 from tests.core.world import World, sealed
 
 ALICE = account_id("alice")
@@ -97,10 +97,10 @@ def test_senders_learn_that_the_former_devices_were_removed(world: World) -> Non
     alice, bob = world.join("alice", 2), world.join("bob")
     world.send(bob[1], alice, 1)
     world.do(SERVER, again(verified=True))
-    assert Changed(bob[1]) in world.effects
+    assert ReceiptsGrew(bob[1]) in world.effects
     assert [(each.state, each.reason, each.key[3]) for each in world.receipts(bob[1])] == [
-        (State.FAILED, Reason.DEVICE_REMOVED, alice[1]),
-        (State.FAILED, Reason.DEVICE_REMOVED, alice[2]),
+        (MessageState.FAILED, Reason.DEVICE_REMOVED, alice[1]),
+        (MessageState.FAILED, Reason.DEVICE_REMOVED, alice[2]),
     ]
     assert (world.offer(alice[1]), world.offer(alice[2])) == ([], [])
 

@@ -4,19 +4,19 @@ import msgspec
 import pytest
 
 from nightmail.core.mailbox import file, needs_offer, step_acked
-from nightmail.core.state import State as Shard
+from nightmail.core.state import ShardState
 from nightmail.model.answers import Accepted, Done
-from nightmail.model.effects import Changed, Grew
+from nightmail.model.effects import Grew, ReceiptsGrew
 from nightmail.model.ids import account_id, device_id
 from nightmail.model.notes import Taken
 from nightmail.model.records import Acked, Record, Unlinked
 from nightmail.model.refusals import AckAboveHead, UnknownDevice
-from nightmail.model.rows import Change, Entry, EntryRange, Gap, Kept, Mailbox, Queue, RowKey, queue_id
-from nightmail.model.words import Kind, Lane, Reason, State
+from nightmail.model.rows import Entry, EntryRange, Gap, Kept, Mailbox, PendingReceipt, Queue, RowKey, queue_id
+from nightmail.model.words import Kind, Lane, MessageState, Reason
 from tests.core.world import START, Memory, Person, World, opened, sealed
 
 NORMAL, HIGH = Lane
-DELIVERED, FAILED = State.DELIVERED, State.FAILED
+DELIVERED, FAILED = MessageState.DELIVERED, MessageState.FAILED
 
 
 @pytest.fixture
@@ -184,11 +184,11 @@ def test_an_ack_frees_what_it_covers_and_tells_the_sender(world: World, alice: P
     write(world, alice[1], bob, *"abc")
     world.now += 250
     assert world.do(bob[1], Acked(NORMAL, 2)) == Done()
-    assert world.effects == [Changed(alice[1])]
+    assert world.effects == [ReceiptsGrew(alice[1])]
     assert world.texts(bob[1]) == ["c"]
     assert queue(world, bob[1]) == Queue(head=3, acked=2, waiting=1)
     key = (alice[1], bob.account, NORMAL, bob[1], DELIVERED, 0)
-    assert world.receipts(alice[1]) == [Change(key, 1, START + 250, Reason.NONE, [1, 2])]
+    assert world.receipts(alice[1]) == [PendingReceipt(key, 1, START + 250, Reason.NONE, [1, 2])]
     assert world.notes(bob)[-1] == Taken(START + 250, bob[1], NORMAL, 1, 2, ())
 
 
@@ -232,7 +232,7 @@ def test_an_ack_of_one_lane_leaves_the_other_alone(world: World, alice: Person, 
     world.do(bob[1], Acked(HIGH, 1))
     assert (world.texts(bob[1], HIGH), world.texts(bob[1])) == ([], ["a", "b"])
     key = (alice[1], bob.account, HIGH, bob[1], DELIVERED, 0)
-    assert world.receipts(alice[1]) == [Change(key, 1, START, Reason.NONE, [1, 1])]
+    assert world.receipts(alice[1]) == [PendingReceipt(key, 1, START, Reason.NONE, [1, 1])]
 
 
 def test_what_a_device_could_not_open_has_failed_and_is_not_delivered(world: World, alice: Person, bob: Person) -> None:
@@ -241,9 +241,9 @@ def test_what_a_device_could_not_open_has_failed_and_is_not_delivered(world: Wor
     delivered = (alice[1], bob.account, NORMAL, bob[1], DELIVERED, 0)
     second, third = ((alice[1], bob.account, NORMAL, bob[1], FAILED, n) for n in (2, 3))
     assert world.receipts(alice[1]) == [
-        Change(delivered, 1, START, Reason.NONE, [1, 1, 4, 4]),
-        Change(second, 2, START, Reason.UNDECRYPTABLE, [2, 2]),
-        Change(third, 3, START, Reason.UNDECRYPTABLE, [3, 3]),
+        PendingReceipt(delivered, 1, START, Reason.NONE, [1, 1, 4, 4]),
+        PendingReceipt(second, 2, START, Reason.UNDECRYPTABLE, [2, 2]),
+        PendingReceipt(third, 3, START, Reason.UNDECRYPTABLE, [3, 3]),
     ]
     assert world.texts(bob[1]) == []
     assert world.notes(bob)[-1] == Taken(START, bob[1], NORMAL, 1, 4, (2, 3))
@@ -269,7 +269,7 @@ def test_an_ack_across_a_gap_tells_nothing_about_what_is_not_there(world: World,
     world.do(bob[1], Acked(NORMAL, 4))
     assert queue(world, bob[1]) == Queue(head=4, acked=4, waiting=0)
     key = (alice[1], bob.account, NORMAL, bob[1], DELIVERED, 0)
-    assert world.receipts(alice[1]) == [*failed, Change(key, 4, START + 31_000, Reason.NONE, [1, 1, 4, 4])]
+    assert world.receipts(alice[1]) == [*failed, PendingReceipt(key, 4, START + 31_000, Reason.NONE, [1, 1, 4, 4])]
 
 
 def test_an_acked_own_copy_never_changes_ticks(world: World, bob: Person) -> None:
@@ -279,7 +279,7 @@ def test_an_acked_own_copy_never_changes_ticks(world: World, bob: Person) -> Non
     world.do(anna[2], Acked(NORMAL, 2))
     assert world.receipts(anna[1]) == []
     key = (bob[1], anna.account, NORMAL, anna[2], DELIVERED, 0)
-    assert world.receipts(bob[1]) == [Change(key, 1, START, Reason.NONE, [1, 1])]
+    assert world.receipts(bob[1]) == [PendingReceipt(key, 1, START, Reason.NONE, [1, 1])]
 
 
 def test_an_unreadable_own_copy_is_told_to_the_device_that_sealed_it_and_to_no_other(world: World, bob: Person) -> None:
@@ -288,8 +288,8 @@ def test_an_unreadable_own_copy_is_told_to_the_device_that_sealed_it_and_to_no_o
     world.do(anna[2], Acked(NORMAL, 3, (1, 3)))
     first, third = ((anna[1], bob.account, NORMAL, anna[2], FAILED, n) for n in (1, 3))
     assert world.receipts(anna[1]) == [
-        Change(first, 1, START, Reason.UNDECRYPTABLE, [1, 1]),
-        Change(third, 2, START, Reason.UNDECRYPTABLE, [3, 3]),
+        PendingReceipt(first, 1, START, Reason.UNDECRYPTABLE, [1, 1]),
+        PendingReceipt(third, 2, START, Reason.UNDECRYPTABLE, [3, 3]),
     ]
     assert [world.receipts(device) for device in (anna[2], anna[3], bob[1])] == [[], [], []]
 
@@ -299,7 +299,7 @@ def test_an_unreadable_note_to_oneself_is_told_to_the_device_that_wrote_it(world
     write(world, anna[1], anna, "a")
     world.do(anna[2], Acked(NORMAL, 1, (1,)))
     key = (anna[1], anna.account, NORMAL, anna[2], FAILED, 1)
-    assert world.receipts(anna[1]) == [Change(key, 1, START, Reason.UNDECRYPTABLE, [1, 1])]
+    assert world.receipts(anna[1]) == [PendingReceipt(key, 1, START, Reason.UNDECRYPTABLE, [1, 1])]
     assert world.receipts(anna[2]) == []
 
 
@@ -378,7 +378,7 @@ def test_an_entry_that_expires_wakes_nobody_any_more(world: World) -> None:
 
 
 def test_what_was_filed_in_fold_1_is_not_counted_and_never_counts_below_zero() -> None:
-    state = Shard()
+    state = ShardState()
     box = Mailbox()
     state.mailboxes.put(8, box, 0)
     entry = Entry(16, 1, 1, "id", b"tag", Kind.TEXT, None, 5, 60_000, b"body")

@@ -3,17 +3,17 @@ from __future__ import annotations
 import pytest
 
 from nightmail.model.answers import Accepted, Done
-from nightmail.model.effects import Changed
+from nightmail.model.effects import ReceiptsGrew
 from nightmail.model.ids import account_id, device_id
 from nightmail.model.notes import Looked
-from nightmail.model.records import Acked, Blocked, ChangesAcked, Closed, Read, ReceiptsSet, Record, Span, Unlinked
+from nightmail.model.records import Acked, Blocked, Closed, Read, ReceiptsAcked, ReceiptsSet, Record, Span, Unlinked
 from nightmail.model.refusals import AckAboveHead, UnknownAccount, UnknownDevice
-from nightmail.model.rows import Change, ChangeKey, Changes
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.rows import PendingReceipt, PendingReceipts, ReceiptKey
+from nightmail.model.words import Lane, MessageState, Reason
 from tests.core.world import START, Person, World
 
 NORMAL, HIGH = Lane
-DELIVERED, READ, FAILED = State.DELIVERED, State.READ, State.FAILED
+DELIVERED, READ, FAILED = MessageState.DELIVERED, MessageState.READ, MessageState.FAILED
 
 
 @pytest.fixture
@@ -33,11 +33,11 @@ def write(world: World, by: int, to: Person, count: int = 1, lane: Lane = NORMAL
         assert isinstance(world.send(by, to, n, lane=lane), Accepted)
 
 
-def about(by: int, to: Person, device: int, state: State, n: int = 0, lane: Lane = NORMAL) -> ChangeKey:
+def about(by: int, to: Person, device: int, state: MessageState, n: int = 0, lane: Lane = NORMAL) -> ReceiptKey:
     return (by, to.account, lane, device, state, n)
 
 
-def heard(world: World, device: int) -> list[tuple[State, list[int]]]:
+def heard(world: World, device: int) -> list[tuple[MessageState, list[int]]]:
     return [(change.state, change.numbers) for change in world.receipts(device)]
 
 
@@ -48,7 +48,9 @@ def test_receipts_of_one_conversation_become_one_interval(world: World, alice: P
     for n in range(1, 6):
         write(world, alice[1], bob)
         world.do(bob[1], Acked(NORMAL, n))
-    assert world.receipts(alice[1]) == [Change(about(alice[1], bob, bob[1], DELIVERED), 5, START, Reason.NONE, [1, 5])]
+    assert world.receipts(alice[1]) == [
+        PendingReceipt(about(alice[1], bob, bob[1], DELIVERED), 5, START, Reason.NONE, [1, 5])
+    ]
 
 
 def test_numbers_that_nobody_acknowledged_stay_out_of_the_interval(world: World, alice: Person, bob: Person) -> None:
@@ -66,8 +68,8 @@ def test_an_update_moves_its_receipt_behind_the_others(world: World, alice: Pers
     world.now += 40
     world.do(bob[1], Acked(NORMAL, 2))
     assert world.receipts(alice[1]) == [
-        Change(about(alice[1], carol, carol[1], DELIVERED), 2, START, Reason.NONE, [1, 1]),
-        Change(about(alice[1], bob, bob[1], DELIVERED), 3, START + 40, Reason.NONE, [1, 2]),
+        PendingReceipt(about(alice[1], carol, carol[1], DELIVERED), 2, START, Reason.NONE, [1, 1]),
+        PendingReceipt(about(alice[1], bob, bob[1], DELIVERED), 3, START + 40, Reason.NONE, [1, 2]),
     ]
 
 
@@ -92,7 +94,8 @@ def test_failures_stand_alone(world: World, alice: Person, bob: Person) -> None:
     write(world, alice[1], bob, 3)
     world.do(bob[1], Acked(NORMAL, 3, (1, 2, 3)))
     assert world.receipts(alice[1]) == [
-        Change(about(alice[1], bob, bob[1], FAILED, n), n, START, Reason.UNDECRYPTABLE, [n, n]) for n in (1, 2, 3)
+        PendingReceipt(about(alice[1], bob, bob[1], FAILED, n), n, START, Reason.UNDECRYPTABLE, [n, n])
+        for n in (1, 2, 3)
     ]
 
 
@@ -119,7 +122,7 @@ def test_beyond_a_bound_failures_share_an_interval_and_each_number_is_told_once_
         (shared, 6, Reason.UNDECRYPTABLE, [5, 7]),
         (removed, 7, Reason.DEVICE_REMOVED, [8, 8]),
     ]
-    world.do(anna[2], ChangesAcked(6))
+    world.do(anna[2], ReceiptsAcked(6))
     assert [c.key for c in world.receipts(anna[2])] == [removed]
 
 
@@ -128,7 +131,7 @@ def test_a_device_that_heard_them_gets_failures_alone_again(world: World, alice:
     write(world, alice[1], bob, 4)
     world.do(bob[1], Acked(NORMAL, 3, (1, 2, 3)))
     assert heard(world, alice[1]) == [(FAILED, [1, 1]), (FAILED, [2, 3])]
-    world.do(alice[1], ChangesAcked(2))
+    world.do(alice[1], ReceiptsAcked(2))
     world.do(bob[1], Acked(NORMAL, 4, (4,)))
     assert [change.key for change in world.receipts(alice[1])] == [about(alice[1], bob, bob[1], FAILED, 4)]
 
@@ -148,10 +151,10 @@ def test_every_device_of_the_sender_hears(world: World, bob: Person) -> None:
     world.link(anna, listed=False)
     write(world, anna[1], bob)
     world.do(bob[1], Acked(NORMAL, 1))
-    assert world.effects == [Changed(anna[index]) for index in (1, 2, 3, 4)]
+    assert world.effects == [ReceiptsGrew(anna[index]) for index in (1, 2, 3, 4)]
     for index in (1, 2, 3, 4):
         assert world.receipts(anna[index]) == [
-            Change(about(anna[1], bob, bob[1], DELIVERED), 1, START, Reason.NONE, [1, 1])
+            PendingReceipt(about(anna[1], bob, bob[1], DELIVERED), 1, START, Reason.NONE, [1, 1])
         ]
 
 
@@ -160,7 +163,7 @@ def test_the_other_devices_still_hear_of_what_a_removed_device_had_sent(world: W
     write(world, anna[2], bob)
     world.do(anna[1], Unlinked(anna[2]))
     world.do(bob[1], Acked(NORMAL, 1))
-    assert world.receipts(anna[1])[-1] == Change(
+    assert world.receipts(anna[1])[-1] == PendingReceipt(
         about(anna[2], bob, bob[1], DELIVERED), 1, START, Reason.NONE, [1, 1]
     )  # fmt: skip
 
@@ -188,10 +191,10 @@ def test_receipts_are_handed_out_oldest_first_behind_a_cursor(world: World, alic
 def test_acknowledged_receipts_are_gone(world: World, alice: Person, bob: Person) -> None:
     write(world, alice[1], bob, 4)
     world.do(bob[1], Acked(NORMAL, 4, (1, 2, 3, 4)))
-    assert world.do(alice[1], ChangesAcked(3)) == Done()
+    assert world.do(alice[1], ReceiptsAcked(3)) == Done()
     assert [change.seq for change in world.receipts(alice[1])] == [4]
-    assert world.do(alice[1], ChangesAcked(4)) == Done()
-    assert world.changes(alice[1]) == Changes(head=4)
+    assert world.do(alice[1], ReceiptsAcked(4)) == Done()
+    assert world.changes(alice[1]) == PendingReceipts(head=4)
 
 
 def test_a_receipt_that_moved_on_outlives_the_ack_of_its_former_self(world: World, alice: Person, bob: Person) -> None:
@@ -200,16 +203,18 @@ def test_a_receipt_that_moved_on_outlives_the_ack_of_its_former_self(world: Worl
     (offered,) = world.receipts(alice[1])
     seq = offered.seq
     world.do(bob[1], Acked(NORMAL, 2))
-    world.do(alice[1], ChangesAcked(seq))
+    world.do(alice[1], ReceiptsAcked(seq))
     assert heard(world, alice[1]) == [(DELIVERED, [1, 2])]
 
 
 def test_numbers_keep_growing_after_everything_was_acknowledged(world: World, alice: Person, bob: Person) -> None:
     write(world, alice[1], bob, 2)
     world.do(bob[1], Acked(NORMAL, 1))
-    world.do(alice[1], ChangesAcked(1))
+    world.do(alice[1], ReceiptsAcked(1))
     world.do(bob[1], Acked(NORMAL, 2))
-    assert world.receipts(alice[1]) == [Change(about(alice[1], bob, bob[1], DELIVERED), 2, START, Reason.NONE, [2, 2])]
+    assert world.receipts(alice[1]) == [
+        PendingReceipt(about(alice[1], bob, bob[1], DELIVERED), 2, START, Reason.NONE, [2, 2])
+    ]
 
 
 @pytest.mark.parametrize("upto", [1, 0])
@@ -218,9 +223,9 @@ def test_a_repeated_or_late_ack_of_receipts_is_answered_and_changes_nothing(
 ) -> None:
     write(world, alice[1], bob, 2)
     world.do(bob[1], Acked(NORMAL, 2, (1, 2)))
-    world.do(alice[1], ChangesAcked(1))
+    world.do(alice[1], ReceiptsAcked(1))
     before = world.changes(alice[1])
-    assert world.do(alice[1], ChangesAcked(upto)) == Done()
+    assert world.do(alice[1], ReceiptsAcked(upto)) == Done()
     assert world.effects == []
     assert world.changes(alice[1]) == before
 
@@ -228,7 +233,7 @@ def test_a_repeated_or_late_ack_of_receipts_is_answered_and_changes_nothing(
 def test_an_ack_of_receipts_that_asks_for_no_answer_gets_none(world: World, alice: Person, bob: Person) -> None:
     write(world, alice[1], bob)
     world.do(bob[1], Acked(NORMAL, 1))
-    acked = ChangesAcked(1)
+    acked = ReceiptsAcked(1)
     assert world.fold(world.home(alice[1], acked), Record(alice[1], 0, acked)) == []
     assert world.receipts(alice[1]) == []
 
@@ -236,13 +241,13 @@ def test_an_ack_of_receipts_that_asks_for_no_answer_gets_none(world: World, alic
 def test_an_ack_of_receipts_that_never_were_is_refused(world: World, alice: Person, bob: Person) -> None:
     write(world, alice[1], bob)
     world.do(bob[1], Acked(NORMAL, 1))
-    assert world.do(alice[1], ChangesAcked(2)) == AckAboveHead(1)
+    assert world.do(alice[1], ReceiptsAcked(2)) == AckAboveHead(1)
     assert heard(world, alice[1]) == [(DELIVERED, [1, 1])]
 
 
 def test_a_device_without_receipts_may_acknowledge_none_of_them(world: World, alice: Person) -> None:
-    assert world.do(alice[1], ChangesAcked(0)) == Done()
-    assert world.do(alice[1], ChangesAcked(1)) == AckAboveHead(0)
+    assert world.do(alice[1], ReceiptsAcked(0)) == Done()
+    assert world.do(alice[1], ReceiptsAcked(1)) == AckAboveHead(0)
     assert world.changes(alice[1]) is None
 
 
@@ -251,7 +256,7 @@ def test_a_device_that_is_no_more_cannot_acknowledge_receipts(world: World, alic
     world.do(bob[1], Acked(NORMAL, 1))
     world.do(alice[1], Unlinked(alice[1]))
     for upto in (0, 1):
-        assert world.do(alice[1], ChangesAcked(upto)) == UnknownDevice(alice[1])
+        assert world.do(alice[1], ReceiptsAcked(upto)) == UnknownDevice(alice[1])
 
 
 # --- reading ----------------------------------------------------------------------------------
@@ -262,9 +267,9 @@ def test_the_sender_hears_what_was_read(world: World, alice: Person, bob: Person
     world.now += 9
     read = Read(alice.account, (Span(alice[1], NORMAL, 1, 2),))
     assert world.do(bob[1], read) == Done()
-    assert world.effects == [Changed(alice[1])]
+    assert world.effects == [ReceiptsGrew(alice[1])]
     assert world.receipts(alice[1]) == [
-        Change(about(alice[1], bob, bob[1], READ), 1, START + 9, Reason.NONE, [1, 2])
+        PendingReceipt(about(alice[1], bob, bob[1], READ), 1, START + 9, Reason.NONE, [1, 2])
     ]  # fmt: skip
     assert world.notes(bob)[-1] == Looked(START + 9, bob[1], alice[1], NORMAL, 1, 2)
 

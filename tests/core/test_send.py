@@ -16,8 +16,8 @@ from nightmail.model.refusals import (
     StaleDevices,
     UnknownRecipient,
 )
-from nightmail.model.rows import Change, Entry
-from nightmail.model.words import Kind, Lane, Reason, State
+from nightmail.model.rows import Entry, PendingReceipt
+from nightmail.model.words import Kind, Lane, MessageState, Reason
 from tests.core.world import START, Person, World, name_of, sealed, stamp, tag
 
 NORMAL, HIGH = Lane
@@ -308,8 +308,8 @@ def test_one_full_device_does_not_block_the_others(world: World) -> None:
     assert isinstance(world.send(alice[1], bob, 3, text="third"), Accepted)
     assert world.texts(bob[1]) == ["third"]
     assert world.texts(bob[2]) == ["hello", "hello"]
-    key = (alice[1], bob.account, NORMAL, bob[2], State.FAILED, 3)
-    assert world.receipts(alice[1])[-1] == Change(key, 2, START, Reason.MAILBOX_FULL, [3, 3])
+    key = (alice[1], bob.account, NORMAL, bob[2], MessageState.FAILED, 3)
+    assert world.receipts(alice[1])[-1] == PendingReceipt(key, 2, START, Reason.MAILBOX_FULL, [3, 3])
     assert world.notes(bob)[-1] == placed(START + 2, alice[1], bob, 3, (bob[1], 3), (bob[2], 0))
 
 
@@ -335,8 +335,8 @@ def test_a_device_is_full_by_bytes_as_it_is_by_entries(world: World) -> None:
     world.do(bob[1], Acked(NORMAL, 1))
     assert isinstance(world.send(alice[1], bob, 2, text="room"), Accepted)
     assert (world.texts(bob[1]), world.texts(bob[2])) == (["room"], ["a long one"])
-    key = (alice[1], bob.account, NORMAL, bob[2], State.FAILED, 2)
-    assert world.receipts(alice[1])[-1] == Change(key, 2, START, Reason.MAILBOX_FULL, [2, 2])
+    key = (alice[1], bob.account, NORMAL, bob[2], MessageState.FAILED, 2)
+    assert world.receipts(alice[1])[-1] == PendingReceipt(key, 2, START, Reason.MAILBOX_FULL, [2, 2])
     assert world.texts(bob[1], HIGH) == []
     assert isinstance(world.send(alice[1], bob, 1, text="high", lane=HIGH), Accepted)
     assert (world.texts(bob[1], HIGH), world.texts(bob[2], HIGH)) == (["high"], [])

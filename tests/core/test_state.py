@@ -3,15 +3,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nightmail.core.state import SHARD, BadRow, State, Table, encode_row, missing_row
+from nightmail.core.state import SHARD, BadRow, ShardState, Table, encode_row, missing_row
 from nightmail.model.effects import Forward
 from nightmail.model.ids import account_id, device_id, shard_of
 from nightmail.model.records import Acked, Receipted
 from nightmail.model.rows import (
     Account,
-    Change,
-    ChangeKey,
-    Changes,
     DeadLetter,
     Due,
     DueHour,
@@ -19,33 +16,40 @@ from nightmail.model.rows import (
     Entry,
     Gap,
     Kept,
+    LetterClass,
+    LetterClasses,
+    LetterPage,
     Mailbox,
     Need,
     Numbers,
+    PendingReceipt,
+    PendingReceipts,
     Queue,
+    ReceiptKey,
     Row,
     RowKey,
     Shard,
     Stream,
     queue_id,
 )
-from nightmail.model.words import Kind, Lane, Reason
-from nightmail.model.words import State as Became
+from nightmail.model.words import Kind, Lane, MessageState, Reason
 from tests.core.world import START, Memory, World
 
 NORMAL, HIGH = Lane
 ALICE, BOB = account_id("alice"), account_id("bob")
 PHONE = device_id(BOB, 1)
-KEY: ChangeKey = (1, 2, NORMAL, 3, Became.DELIVERED, 0)
+KEY: ReceiptKey = (1, 2, NORMAL, 3, MessageState.DELIVERED, 0)
 
 ROWS: list[tuple[RowKey, Row]] = [
     (RowKey(Kept.ACCOUNT, ALICE), Account("alice", blocked={7: START, 3: START})),
     (RowKey(Kept.STREAM, PHONE, ALICE), Stream(5, (Numbers(9, 9, bytearray(b"ring")), Numbers()))),
     (RowKey(Kept.MAILBOX, PHONE), Mailbox((Queue(5, 1, 3, [Gap(3, 3, Reason.EXPIRED)]), Queue()), 77)),
-    (RowKey(Kept.CHANGES, PHONE), Changes(1, {KEY: Change(KEY, 1, START, Reason.NONE, [1, 4])})),
+    (RowKey(Kept.RECEIPTS, PHONE), PendingReceipts(1, {KEY: PendingReceipt(KEY, 1, START, Reason.NONE, [1, 4])})),
     (RowKey(Kept.DUE_HOUR, 4), DueHour([4 * 3600, 4 * 3600 + 9])),
     (RowKey(Kept.DUE, 4 * 3600), Due([DueItem(PHONE, HIGH, 2)])),
     (RowKey(Kept.DEAD_LETTER, 12), DeadLetter(b"poison", ["ValueError"], START)),
+    (RowKey(Kept.LETTER_CLASSES, 0), LetterClasses({"ValueError": LetterClass(1, 12)})),
+    (RowKey(Kept.LETTER_PAGE, 12), LetterPage("ValueError", [12])),
 ]
 ids = [key.kind.name for key, _ in ROWS]
 
@@ -54,8 +58,8 @@ def entry(n: int) -> Entry:
     return Entry(device_id(ALICE, 1), BOB, n, f"id {n}", b"tag", Kind.TEXT, None, START + n, 0, b"ciphertext")
 
 
-def with_mailbox(queue: Queue) -> State:
-    state = State()
+def with_mailbox(queue: Queue) -> ShardState:
+    state = ShardState()
     state.install(RowKey(Kept.MAILBOX, PHONE), encode_row(Mailbox((queue, Queue()))))
     return state
 
@@ -65,7 +69,7 @@ def with_mailbox(queue: Queue) -> State:
 
 @pytest.mark.parametrize(("key", "row"), ROWS, ids=ids)
 def test_a_row_comes_back_as_it_was_saved(key: RowKey, row: Row) -> None:
-    state = State()
+    state = ShardState()
     state.install(key, encode_row(row))
     assert state.row(key) == row
     assert dict(state.known_rows()) == {key: row}
@@ -74,14 +78,14 @@ def test_a_row_comes_back_as_it_was_saved(key: RowKey, row: Row) -> None:
 
 @pytest.mark.parametrize(("key", "row"), ROWS, ids=ids)
 def test_saved_twice_a_row_is_the_same_bytes(key: RowKey, row: Row) -> None:
-    state = State()
+    state = ShardState()
     state.install(key, encode_row(row))
     assert encode_row(state.row(key)) == encode_row(row)
 
 
 @pytest.mark.parametrize(("key", "row"), ROWS, ids=ids)
 def test_a_row_that_is_here_is_newer_than_the_one_that_is_loaded(key: RowKey, row: Row) -> None:
-    state = State()
+    state = ShardState()
     state.install(key, None)
     state.install(key, encode_row(row))
     assert state.row(key) is None
@@ -90,12 +94,12 @@ def test_a_row_that_is_here_is_newer_than_the_one_that_is_loaded(key: RowKey, ro
 @pytest.mark.parametrize(("key", "row"), ROWS, ids=ids)
 def test_a_row_that_nobody_asked_for_is_an_error_not_an_absence(key: RowKey, row: Row) -> None:
     with pytest.raises(KeyError):
-        State().row(key)
+        ShardState().row(key)
 
 
 def test_the_shards_own_row_comes_back_as_it_was_saved() -> None:
     shard = Shard(now=5, due={1: 3600}, next_due=3600, told={7: 1, 2: 4}, heard={3: 9}, out_of_chain=2, dead=1)
-    state = State()
+    state = ShardState()
     state.install(SHARD, encode_row(shard))
     assert state.shard == shard
     state.install(SHARD, None)
@@ -103,11 +107,11 @@ def test_the_shards_own_row_comes_back_as_it_was_saved() -> None:
 
 
 def test_receipts_keep_their_order_through_a_save() -> None:
-    changes = Changes(300)
+    changes = PendingReceipts(300)
     for seq, n in enumerate((300, 2, 70_000, 1), 1):
-        key = (1, 2, 0, 3, int(Became.FAILED), n)
-        changes.items[key] = Change(key, seq, START, Reason.EXPIRED, [n, n])
-    loaded = msgspec.msgpack.decode(encode_row(changes), type=Changes)
+        key = (1, 2, 0, 3, int(MessageState.FAILED), n)
+        changes.items[key] = PendingReceipt(key, seq, START, Reason.EXPIRED, [n, n])
+    loaded = msgspec.msgpack.decode(encode_row(changes), type=PendingReceipts)
     assert list(loaded.items.items()) == list(changes.items.items())
 
 
@@ -120,7 +124,7 @@ def test_no_row_holds_a_set_whose_order_would_depend_on_the_machine() -> None:
 
 
 def test_a_changed_row_is_saved_under_the_offset_of_its_last_change() -> None:
-    state = State()
+    state = ShardState()
     state.accounts.put(ALICE, Account("alice"), 3)
     state.streams.put((PHONE, ALICE), Stream(), 4)
     state.accounts.put(ALICE, Account("alice", closed=True), 5)
@@ -136,7 +140,7 @@ def test_a_changed_row_is_saved_under_the_offset_of_its_last_change() -> None:
 
 
 def test_what_is_being_saved_counts_as_unchanged_but_stays_in_memory() -> None:
-    state = State()
+    state = ShardState()
     state.accounts.put(ALICE, Account("alice"), 3)
     state.forget_changes()
     assert list(state.changed_rows()) == [(SHARD, 0, Shard())]
@@ -154,7 +158,7 @@ def test_a_row_that_must_exist_and_does_not_is_our_mistake() -> None:
 
 
 def test_a_row_that_is_known_to_be_absent_is_not_missing() -> None:
-    state = State()
+    state = ShardState()
     missing: list[Need] = []
     assert missing_row(state.accounts, Kept.ACCOUNT, ALICE, missing)
     state.install(RowKey(Kept.ACCOUNT, ALICE), None)
@@ -183,20 +187,20 @@ def test_an_entry_that_is_here_is_not_loaded_again() -> None:
 
 
 def test_entries_of_a_mailbox_that_was_let_go_stay_out() -> None:
-    state = State()
+    state = ShardState()
     state.install_entries(queue_id(PHONE, NORMAL), [(1, encode_row(entry(1)))])
     assert (state.entries, state.loaded) == ({}, [])
 
 
 def test_entries_of_a_mailbox_that_is_gone_stay_out() -> None:
-    state = State()
+    state = ShardState()
     state.install(RowKey(Kept.MAILBOX, PHONE), None)
     state.install_entries(queue_id(PHONE, NORMAL), [(1, encode_row(entry(1)))])
     assert state.entries == {}
 
 
 def test_a_loaded_mailbox_tells_what_the_store_may_hold() -> None:
-    state = State()
+    state = ShardState()
     box = Mailbox((Queue(head=5, acked=2, waiting=3), Queue(head=4, acked=4)))
     state.install(RowKey(Kept.MAILBOX, PHONE), encode_row(box))
     assert state.stored == {queue_id(PHONE, NORMAL): 5}
@@ -225,18 +229,18 @@ def test_an_entry_that_was_saved_is_cleared_when_it_is_acknowledged() -> None:
 
 
 def receipt(by: int) -> Receipted:
-    return Receipted(by, BOB, NORMAL, PHONE, Became.DELIVERED, Reason.NONE, START, ((1, 1),))
+    return Receipted(by, BOB, NORMAL, PHONE, MessageState.DELIVERED, Reason.NONE, START, ((1, 1),))
 
 
 def test_what_is_for_this_shard_follows_at_once() -> None:
-    for state in (State(), State(shard_of(ALICE, 256), 256)):
+    for state in (ShardState(), ShardState(shard_of(ALICE, 256), 256)):
         state.tell(ALICE, receipt(device_id(ALICE, 1)))
         assert list(state.derived) == [receipt(device_id(ALICE, 1))]
         assert (state.forwards, state.shard.told) == ([], {})
 
 
 def test_what_is_for_other_shards_is_counted_for_each() -> None:
-    state = State(shard_of(BOB, 256), 256)
+    state = ShardState(shard_of(BOB, 256), 256)
     carol = account_id("carol")
     there, elsewhere = shard_of(ALICE, 256), shard_of(carol, 256)
     to_alice, to_carol = receipt(device_id(ALICE, 1)), receipt(device_id(carol, 1))
@@ -248,7 +252,7 @@ def test_what_is_for_other_shards_is_counted_for_each() -> None:
 
 
 def test_bytes_that_are_no_row_are_named_and_not_taken() -> None:
-    state = State()
+    state = ShardState()
     for key in (RowKey(Kept.ACCOUNT, 7), RowKey(Kept.STREAM, 1, 2), SHARD):
         with pytest.raises(BadRow, match="cannot be read"):
             state.install(key, b"\x93\xc1\xff")

@@ -7,9 +7,9 @@ import pytest
 
 from nightmail.core.tracing import author_of, placements, trace
 from nightmail.model.ids import SERVER, account_id, device_id
-from nightmail.model.notes import Connected, Dropped, Looked, Note, Placed, Taken
+from nightmail.model.notes import ConnectionChanged, Dropped, Looked, Note, Placed, Taken
 from nightmail.model.traces import Event, Trace
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.words import Lane, MessageState, Reason
 
 NORMAL, HIGH = Lane
 ALICE, BOB = account_id("alice"), account_id("bob")
@@ -47,7 +47,7 @@ def test_an_ordinary_life_is_told_in_order() -> None:
             Event(20, TABLET, "deleted"),
             Event(30, TABLET, "read"),
         ],
-        {TABLET: State.READ},
+        {TABLET: MessageState.READ},
     )
 
 
@@ -58,35 +58,35 @@ def routes(*notes: Note, message_id: str = ID) -> list[tuple[int, str]]:
 
 
 def test_a_device_that_is_connected_when_a_message_is_filed_is_told_as_online() -> None:
-    came, went = Connected(5, TABLET, True), Connected(11, TABLET, False)
+    came, went = ConnectionChanged(5, TABLET, True), ConnectionChanged(11, TABLET, False)
     assert routes(came, placed(10, (TABLET, 4), (WATCH, 7)), went) == [(TABLET, "online:4"), (WATCH, "queued:7")]
     assert routes(came, went, placed(10, (TABLET, 4))) == [(TABLET, "queued:4")]
     assert routes(placed(10, (TABLET, 4)), came) == [(TABLET, "queued:4")]
 
 
 def test_nobody_is_connected_when_a_server_begins() -> None:
-    came, began = Connected(5, TABLET, True), Connected(8, SERVER, False)
+    came, began = ConnectionChanged(5, TABLET, True), ConnectionChanged(8, SERVER, False)
     assert routes(came, began, placed(10, (TABLET, 4))) == [(TABLET, "queued:4")]
     assert routes(began, came, placed(10, (TABLET, 4))) == [(TABLET, "online:4")]
 
 
 def test_a_message_and_its_reseal_may_have_gone_different_ways() -> None:
     first, again = placed(10, (TABLET, 4)), placed(20, (TABLET, 5), n=2, name=RESEAL, of=ID)
-    assert routes(first, Connected(15, TABLET, True), again) == [(TABLET, "queued:4"), (TABLET, "online:5")]
+    assert routes(first, ConnectionChanged(15, TABLET, True), again) == [(TABLET, "queued:4"), (TABLET, "online:5")]
 
 
 def test_how_a_message_was_routed_does_not_change_when_its_lines_come_twice() -> None:
-    lines = (placed(10, (TABLET, 4)), Connected(15, TABLET, True))
+    lines = (placed(10, (TABLET, 4)), ConnectionChanged(15, TABLET, True))
     assert routes(*lines, *lines) == [(TABLET, "queued:4")]
 
 
 def test_a_full_mailbox_is_told_as_full_although_its_device_is_there() -> None:
-    assert routes(Connected(5, TABLET, True), placed(10, (TABLET, 0))) == []
+    assert routes(ConnectionChanged(5, TABLET, True), placed(10, (TABLET, 0))) == []
 
 
 def test_each_device_has_a_fate_of_its_own() -> None:
     found = life(placed(10, (TABLET, 4), (WATCH, 7)), Taken(20, WATCH, NORMAL, 7, 7, ()))
-    assert found.states == {TABLET: State.SENT, WATCH: State.DELIVERED}
+    assert found.states == {TABLET: MessageState.SENT, WATCH: MessageState.DELIVERED}
 
 
 def test_ones_own_copies_are_part_of_it() -> None:
@@ -99,7 +99,7 @@ def test_ones_own_copies_are_part_of_it() -> None:
         Event(20, LAPTOP, "delivered"),
         Event(20, LAPTOP, "deleted"),
     ]
-    assert found.states == {TABLET: State.SENT, LAPTOP: State.DELIVERED}
+    assert found.states == {TABLET: MessageState.SENT, LAPTOP: MessageState.DELIVERED}
 
 
 def test_a_blocked_message_was_accepted_for_its_sender_and_went_nowhere() -> None:
@@ -110,7 +110,7 @@ def test_a_blocked_message_was_accepted_for_its_sender_and_went_nowhere() -> Non
 def test_an_expired_message_failed() -> None:
     found = life(placed(10, (TABLET, 4)), Dropped(50, TABLET, NORMAL, 4, Reason.EXPIRED))
     assert found.events[2:] == [Event(50, TABLET, "failed:expired"), Event(50, TABLET, "deleted")]
-    assert found.states == {TABLET: State.FAILED}
+    assert found.states == {TABLET: MessageState.FAILED}
 
 
 def test_a_device_that_was_removed_never_gets_it() -> None:
@@ -125,15 +125,15 @@ def test_a_full_mailbox_failed_at_once_and_alone() -> None:
         Event(10, TABLET, "failed:mailbox_full"),
         Event(10, WATCH, "queued:1"),
     ]
-    assert found.states == {TABLET: State.FAILED, WATCH: State.SENT}
+    assert found.states == {TABLET: MessageState.FAILED, WATCH: MessageState.SENT}
 
 
 def test_what_could_not_be_opened_is_failed_and_its_neighbours_are_not() -> None:
     taken = Taken(20, TABLET, NORMAL, 3, 5, (4,))
     found = life(placed(10, (TABLET, 4)), taken)
     assert found.events[2:] == [Event(20, TABLET, "failed:undecryptable"), Event(20, TABLET, "deleted")]
-    assert found.states == {TABLET: State.FAILED}
-    assert life(placed(10, (TABLET, 5)), taken).states == {TABLET: State.DELIVERED}
+    assert found.states == {TABLET: MessageState.FAILED}
+    assert life(placed(10, (TABLET, 5)), taken).states == {TABLET: MessageState.DELIVERED}
 
 
 def test_a_reseal_is_part_of_the_life_of_what_it_seals_again() -> None:
@@ -159,9 +159,9 @@ def test_a_reseal_that_arrives_makes_good_what_failed_before_it() -> None:
     unreadable, full = Taken(20, TABLET, NORMAL, 4, 4, (4,)), placed(10, (TABLET, 0))
     again = placed(30, (TABLET, 5), n=2, name=RESEAL, of=ID)
     arrived = Taken(40, TABLET, NORMAL, 5, 5, ())
-    assert life(placed(10, (TABLET, 4)), unreadable, again).states == {TABLET: State.SENT}
-    assert life(placed(10, (TABLET, 4)), unreadable, again, arrived).states == {TABLET: State.DELIVERED}
-    assert life(full, again, arrived, Looked(50, TABLET, PHONE, NORMAL, 2, 2)).states == {TABLET: State.READ}
+    assert life(placed(10, (TABLET, 4)), unreadable, again).states == {TABLET: MessageState.SENT}
+    assert life(placed(10, (TABLET, 4)), unreadable, again, arrived).states == {TABLET: MessageState.DELIVERED}
+    assert life(full, again, arrived, Looked(50, TABLET, PHONE, NORMAL, 2, 2)).states == {TABLET: MessageState.READ}
 
 
 def test_asked_for_the_reseal_itself_only_that_is_told() -> None:
@@ -181,12 +181,12 @@ def test_what_happened_to_others_is_not_told() -> None:
         Looked(20, TABLET, PHONE, HIGH, 1, 9),  # another lane
         Looked(20, TABLET, PHONE, NORMAL, 2, 9),  # other numbers
     )
-    assert found == Trace(ID, [Event(10, 0, "accepted"), Event(10, TABLET, "queued:4")], {TABLET: State.SENT})
+    assert found == Trace(ID, [Event(10, 0, "accepted"), Event(10, TABLET, "queued:4")], {TABLET: MessageState.SENT})
 
 
 def test_being_read_is_not_undone_by_a_delivery_that_is_noted_later() -> None:
     found = life(placed(10, (TABLET, 4)), Looked(20, TABLET, PHONE, NORMAL, 1, 1), Taken(21, TABLET, NORMAL, 4, 4, ()))
-    assert found.states == {TABLET: State.READ}
+    assert found.states == {TABLET: MessageState.READ}
 
 
 def test_an_id_that_nobody_knows_has_no_life() -> None:

@@ -20,8 +20,8 @@ from nightmail.core.deadletters import bury, needs_bury
 from nightmail.core.due import is_due
 from nightmail.core.gaps import gap_at
 from nightmail.core.mailbox import needs_offer, offer
-from nightmail.core.receipts import changes_after, needs_changes
-from nightmail.core.state import NEWEST_FOLD, SHARD, State, encode_row
+from nightmail.core.receipts import needs_receipts, receipts_after
+from nightmail.core.state import NEWEST_FOLD, SHARD, ShardState, encode_row
 from nightmail.engine.folding import ROUNDS_MAX
 from nightmail.model.answers import Accepted, Done, Joined, Said
 from nightmail.model.effects import Answer, Effect, Forward
@@ -46,8 +46,6 @@ from nightmail.model.records import (
 )
 from nightmail.model.rows import (
     Account,
-    Change,
-    Changes,
     Due,
     DueItem,
     Entry,
@@ -57,6 +55,8 @@ from nightmail.model.rows import (
     Keys,
     Mailbox,
     Need,
+    PendingReceipt,
+    PendingReceipts,
     RowKey,
     Shard,
     Stream,
@@ -105,7 +105,7 @@ class Node:
 
     def __init__(self, index: int, shards: int, memory: Memory) -> None:
         self.index, self.shards, self.memory = index, shards, memory
-        self.state: State = StrictState(index, shards)
+        self.state: ShardState = StrictState(index, shards)
         self.offset = 0
         self.rows: dict[RowKey, bytes] = {}
         self.entries: dict[int, dict[int, bytes]] = {}
@@ -132,7 +132,7 @@ class Node:
         self.state.shard.now = max(self.state.shard.now, at)
         self.offset += 1
         by, via, body = (record.by, record.via, record.body) if record else (SERVER, 0, None)
-        self.load(lambda state: needs_bury(state, by, body) if body is not None else ())
+        self.load(lambda state: needs_bury(state, self.offset, error, by, body))
         self.state.offset = self.offset
         bury(self.state, self.offset, data, error, by, via, body)
         return self._finish()[0]
@@ -151,7 +151,7 @@ class Node:
 
     # --- rows ---------------------------------------------------------------------------------
 
-    def load(self, wanted: Callable[[State], Sequence[Need]]) -> None:
+    def load(self, wanted: Callable[[ShardState], Sequence[Need]]) -> None:
         for _ in range(ROUNDS_MAX + 1):
             if not (missing := wanted(self.state)):
                 return
@@ -377,8 +377,8 @@ class World:
     def mailbox(self, device: int) -> Mailbox | None:
         return self.of(account_of(device)).row(Kept.MAILBOX, device)
 
-    def changes(self, device: int) -> Changes | None:
-        return self.of(account_of(device)).row(Kept.CHANGES, device)
+    def changes(self, device: int) -> PendingReceipts | None:
+        return self.of(account_of(device)).row(Kept.RECEIPTS, device)
 
     def keys(self, device: int) -> Keys | None:
         return self.of(account_of(device)).row(Kept.KEYS, device)
@@ -406,10 +406,10 @@ class World:
             for item in self.offer(device, lane)
         ]
 
-    def receipts(self, device: int, after: int = 0, limit: int = 1000) -> list[Change]:
+    def receipts(self, device: int, after: int = 0, limit: int = 1000) -> list[PendingReceipt]:
         node = self.of(account_of(device))
-        node.load(lambda state: needs_changes(state, device))
-        return deepcopy(changes_after(node.state, device, after, limit))
+        node.load(lambda state: needs_receipts(state, device))
+        return deepcopy(receipts_after(node.state, device, after, limit))
 
     def notes(self, person: Person) -> list[Note]:
         """The delivery log of the shard that a person lives on."""

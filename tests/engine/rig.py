@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from nightmail.core.mailbox import needs_offer, offer
-from nightmail.core.state import State, encode_row
+from nightmail.core.state import ShardState, encode_row
 from nightmail.engine.forwarder import Forwarder
 from nightmail.engine.loop import Loop, LoopLimits, Watcher
 from nightmail.engine.memory import MemoryLog, MemoryRows
@@ -164,7 +164,7 @@ class Rig(Watcher):
         *,
         limits: LoopLimits | None = None,
         forwarder: Forwarder | None = None,
-        new_state: Callable[[], State] = StrictState,
+        new_state: Callable[[], ShardState] = StrictState,
         lingers: bool = False,
     ) -> None:
         self.log, self.rows = log or HeldLog(), rows or HeldRows()
@@ -230,7 +230,7 @@ class Rig(Watcher):
         """What the device would be handed, read as a session reads it."""
         found: list[str] = []
 
-        def look(state: State) -> None:
+        def look(state: ShardState) -> None:
             items = offer(state, device, lane, 0, 1_000)
             found.extend("gap" if isinstance(item, Gap) else item[1].ciphertext.decode() for item in items)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nightmail.core.state import KEYS_WEIGHT, State, encode_row
+from nightmail.core.state import KEYS_WEIGHT, ShardState, encode_row
 from nightmail.engine.cache import forget_entries, forget_keys, freshen, shrink
 from nightmail.engine.loop import LoopLimits
 from nightmail.engine.saver import SaverLimits, take_checkpoint
@@ -23,14 +23,14 @@ SELDOM = LoopLimits(saver=SaverLimits(checkpoint_ms=10**9))
 FORGETFUL = LoopLimits(saver=SaverLimits(checkpoint_ms=10**9, rows_in_memory=0))
 
 
-def in_memory(state: State) -> set[RowKey]:
+def in_memory(state: ShardState) -> set[RowKey]:
     return {key for key, _ in state.known_rows()}
 
 
 def loaded(rig: Rig, key: RowKey) -> bytes | None:
     found: list[Any] = []
 
-    def missing(state: State) -> list[RowKey]:
+    def missing(state: ShardState) -> list[RowKey]:
         table: Any = state.streams if key.kind is Kept.STREAM else state.by_number[key.kind]
         return [] if ((key.a, key.b) if key.kind is Kept.STREAM else key.a) in table else [key]
 

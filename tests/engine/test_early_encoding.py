@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from nightmail.core.state import State
+from nightmail.core.state import ShardState
 from nightmail.engine.early_encoding import ENTRIES_SHARE, LINES, PIECE_LINES, REST_MS, EarlyEncoding
 from nightmail.engine.loop import LoopLimits
 from nightmail.engine.ports import Saving
@@ -32,7 +32,7 @@ def a_rig() -> Rig:
     return rig
 
 
-def rested(encoding: EarlyEncoding, state: State) -> None:
+def rested(encoding: EarlyEncoding, state: ShardState) -> None:
     """Let two looks pass, far enough from each other that what changed before them has come to rest."""
     encoding.look(state, 0)
     encoding.look(state, REST_MS)
@@ -127,7 +127,7 @@ def test_the_next_checkpoint_begins_with_nothing() -> None:
 
 @pytest.mark.parametrize("counts", [(0,), (1, 256), (PIECE_LINES, 3, PIECE_LINES + 1), (5 * PIECE_LINES,)])
 def test_lines_are_taken_in_pieces_that_are_never_large(counts: tuple[int, ...]) -> None:
-    state, encoding, said = State(), EarlyEncoding(), list[Note]()
+    state, encoding, said = ShardState(), EarlyEncoding(), list[Note]()
     for count in counts:
         state.notes += [Taken(seq, 7, NORMAL, seq, seq, ()) for seq in range(count)]
         said += state.notes

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nightmail.core.state import State, encode_row
+from nightmail.core.state import ShardState, encode_row
 from nightmail.engine.folding import Durable, Folded, Folding
 from nightmail.engine.loop import LoopLimits
 from nightmail.engine.memory import MemoryLog
@@ -17,8 +17,7 @@ from nightmail.model.effects import Answer, Forward
 from nightmail.model.ids import SERVER, account_id, shard_of
 from nightmail.model.records import Acked, Receipted, Record, Ticked, encode_record
 from nightmail.model.rows import Kept, Need, RowKey, Shard
-from nightmail.model.words import Lane, Reason
-from nightmail.model.words import State as Fate
+from nightmail.model.words import Lane, MessageState, Reason
 from sim.judges.strict import StrictState
 from tests.engine.rig import (
     ALICE,
@@ -167,12 +166,12 @@ def test_a_row_in_memory_is_newer_than_the_one_that_a_late_load_brings() -> None
 # --- looking at rows --------------------------------------------------------------------------
 
 
-def wants_mailbox(state: State) -> list[Need]:
+def wants_mailbox(state: ShardState) -> list[Need]:
     return [] if TABLET in state.mailboxes else [RowKey(Kept.MAILBOX, TABLET)]
 
 
 def test_a_reader_is_called_at_once_if_nothing_is_missing() -> None:
-    rig, seen = started(), list[State]()
+    rig, seen = started(), list[ShardState]()
     rig.loop.read(lambda _: (), seen.append)
     assert seen == [rig.loop.state]
 
@@ -211,7 +210,7 @@ def test_a_reader_that_finds_another_owner_is_not_called_and_the_state_is_rebuil
     rig = started(SELDOM)
     rig.loop.save(at_once=True)
     rig = restarted(rig)
-    rig.rows.holds_loads, seen = True, list[State]()
+    rig.rows.holds_loads, seen = True, list[ShardState]()
     rig.loop.read(wants_mailbox, seen.append)
     rig.rows.answer_load(Overtaken(9))
     rig.rows.holds_loads = False
@@ -224,7 +223,7 @@ def test_a_reader_is_not_called_with_a_state_that_was_thrown_away() -> None:
     rig = started(SELDOM)
     rig.loop.save(at_once=True)
     rig = restarted(rig)
-    rig.rows.holds_loads, seen = True, list[State]()
+    rig.rows.holds_loads, seen = True, list[ShardState]()
     rig.loop.read(wants_mailbox, seen.append)
     rig.rows.holds_loads = False
     rig.loop.fell_behind()
@@ -234,7 +233,7 @@ def test_a_reader_is_not_called_with_a_state_that_was_thrown_away() -> None:
 
 
 def test_a_read_that_fails_or_comes_before_it_is_ready_calls_nobody() -> None:
-    rig, seen = Rig(), list[State]()
+    rig, seen = Rig(), list[ShardState]()
     rig.loop.read(lambda _: (), seen.append)
     rig = started(SELDOM)
     rig.loop.save(at_once=True)
@@ -291,7 +290,7 @@ def test_a_forward_comes_with_the_offset_it_follows_from() -> None:
     recording.folding.feed(a_batch(1, a_person("bob")))
     recording.folding.feed(a_batch(2, a_message(1), a_message(2)))
     recording.folding.feed(a_batch(4, Ticked(), Acked(NORMAL, 2), by=TABLET))
-    told = Receipted(PHONE, BOB, NORMAL, TABLET, Fate.DELIVERED, Reason.NONE, START, ((1, 2),))
+    told = Receipted(PHONE, BOB, NORMAL, TABLET, MessageState.DELIVERED, Reason.NONE, START, ((1, 2),))
     assert recording.handed[-1].forwards == [(5, Forward(shard_of(ALICE, shards), 1, told))]
 
 

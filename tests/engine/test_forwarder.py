@@ -10,7 +10,7 @@ from nightmail.engine.saver import SaverLimits
 from nightmail.model.effects import Forward
 from nightmail.model.ids import SERVER, shard_of
 from nightmail.model.records import Acked, Forwarded, Receipted, Record, decode_record
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.words import Lane, MessageState, Reason
 from sim.judges.strict import StrictState
 from tests.engine.rig import ALICE, BOB, PHONE, TABLET, HeldLog, HeldRows, Rig, a_message, a_person
 
@@ -45,7 +45,7 @@ class Logs:
 
 
 def told(k: int, shard: int = THERE) -> Forward:
-    return Forward(shard, k, Receipted(PHONE, BOB, NORMAL, TABLET, State.DELIVERED, Reason.NONE, 5, ((k, k),)))
+    return Forward(shard, k, Receipted(PHONE, BOB, NORMAL, TABLET, MessageState.DELIVERED, Reason.NONE, 5, ((k, k),)))
 
 
 def a_forwarder() -> tuple[Forwarder, Logs]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.listeners import together
 from nightmail.engine.ports import Listener
-from nightmail.model.effects import Changed, Dismissed, Grew, Low
+from nightmail.model.effects import Dismissed, Grew, Low, ReceiptsGrew
 from nightmail.model.words import Lane
 from tests.engine.rig import Rig
 
@@ -60,7 +60,7 @@ def test_all_who_attend_a_desk_hear_what_a_batch_brings() -> None:
     desk = LoopDesk(bytes, lambda: 0)
     desk.attend(Rig().loop, Heard("a", book), Heard("b", book))
     desk.on_effects(
-        [Grew(PHONE, Lane.NORMAL), Changed(TABLET), Grew(PHONE, Lane.NORMAL), Dismissed(PHONE), Low(TABLET)]
+        [Grew(PHONE, Lane.NORMAL), ReceiptsGrew(TABLET), Grew(PHONE, Lane.NORMAL), Dismissed(PHONE), Low(TABLET)]
     )
     heard: list[tuple[object, ...]] = [
         ("changed", TABLET), ("dismissed", PHONE), ("low", TABLET), ("grew", PHONE, Lane.NORMAL), ("settled",),

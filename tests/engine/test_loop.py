@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from nightmail.core.state import NEWEST_FOLD, State, encode_row
+from nightmail.core.state import NEWEST_FOLD, ShardState, encode_row
 from nightmail.core.step import FOLDS
 from nightmail.core.tracing import decode_notes
 from nightmail.engine.loop import FORGET_MS, QUIET_MS, REPEAT_MS, TRIM_MS, TRIM_TIGHT_MS, LoopLimits
@@ -16,8 +16,8 @@ from nightmail.model.answers import Accepted, Done, Joined
 from nightmail.model.effects import Answer, Grew
 from nightmail.model.ids import SERVER
 from nightmail.model.limits import DAY_MS
-from nightmail.model.notes import Connected
-from nightmail.model.records import Acked, ChangesAcked, FoldRaised, Record, decode_record, encode_record
+from nightmail.model.notes import ConnectionChanged
+from nightmail.model.records import Acked, FoldRaised, ReceiptsAcked, Record, decode_record, encode_record
 from nightmail.model.refusals import DiskFull, Overloaded, Unavailable
 from nightmail.model.rows import Kept, RowKey, Shard
 from nightmail.model.words import Lane
@@ -196,7 +196,7 @@ def test_an_ack_that_wants_no_answer_is_written_down_again_the_newest_of_each_qu
     for n in (1, 2, 3):
         rig.say(PHONE, a_message(n, text=f"m{n}"))
     rig.log.holds = True
-    for body in (Acked(NORMAL, 2), Acked(NORMAL, 1), ChangesAcked(0)):
+    for body in (Acked(NORMAL, 2), Acked(NORMAL, 1), ReceiptsAcked(0)):
         rig.loop.submit(Record(TABLET, 0, body))
     rig.loop.flush()
     rig.log.fail()
@@ -240,7 +240,7 @@ def test_a_full_disk_refuses_sends_and_takes_acknowledgements() -> None:
     rig.say(PHONE, a_message(1))
     rig.log.tight = True
     sent, joined = rig.say(PHONE, a_message(2)), rig.say(SERVER, a_person("carol"))
-    acked, heard = rig.say(TABLET, Acked(NORMAL, 1)), rig.say(PHONE, ChangesAcked(1))
+    acked, heard = rig.say(TABLET, Acked(NORMAL, 1)), rig.say(PHONE, ReceiptsAcked(1))
     assert (rig.answers(sent), rig.answers(joined)) == ([DiskFull()], [DiskFull()])
     assert (rig.answers(acked), rig.answers(heard), rig.texts()) == ([Done()], [Done()], [])
     rig.log.tight = False
@@ -253,11 +253,11 @@ def test_connections_alone_fill_no_memory_and_are_saved_with_the_next_record() -
     for _ in range(5):
         rig.loop.note_connection(TABLET, here=True)
         rig.loop.save(at_once=True)
-    assert rig.loop.state.notes == [Connected(rig.clock, TABLET, True)] * 3
+    assert rig.loop.state.notes == [ConnectionChanged(rig.clock, TABLET, True)] * 3
     rig.say(PHONE, a_message(1))
     rig.loop.save(at_once=True)
     (piece,) = rig.rows.recall((TABLET,), 0)
-    assert decode_notes(piece)[:3] == [Connected(rig.clock, TABLET, True)] * 3
+    assert decode_notes(piece)[:3] == [ConnectionChanged(rig.clock, TABLET, True)] * 3
 
 
 def test_too_much_unsaved_refuses_sends_and_takes_acknowledgements() -> None:
@@ -453,6 +453,6 @@ def test_a_program_that_knows_the_fold_goes_on_where_an_older_one_stopped(monkey
     rig.say(PHONE, a_message(1))
     assert rig.loop.stopped
     monkeypatch.setitem(FOLDS, NEWEST_FOLD + 1, FOLDS[NEWEST_FOLD])
-    newer = Rig(rig.log, rig.rows, new_state=lambda: State(newest_fold=NEWEST_FOLD + 1))
+    newer = Rig(rig.log, rig.rows, new_state=lambda: ShardState(newest_fold=NEWEST_FOLD + 1))
     newer.loop.recover()
     assert (newer.loop.ready, newer.loop.state.shard.fold, newer.texts()) == (True, NEWEST_FOLD + 1, ["hello"])

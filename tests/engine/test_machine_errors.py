@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from nightmail.core.state import State
+from nightmail.core.state import ShardState
 from nightmail.core.step import FOLDS
 from nightmail.engine.ports import Damaged, EngineError, Failed, Found, Need, Overtaken
 from nightmail.model.answers import Accepted
@@ -98,7 +98,7 @@ def test_a_machine_that_fails_in_the_middle_of_a_record_does_not_poison_it(
 ) -> None:
     needs, step = FOLDS[1][Sent]
 
-    def falls(state: State, by: int, via: int, sent: Sent) -> None:
+    def falls(state: ShardState, by: int, via: int, sent: Sent) -> None:
         step(state, by, via, sent)
         raise fault
 
@@ -128,7 +128,7 @@ def test_a_machine_that_fails_while_rows_are_read_stops_the_loop(
 
 
 def test_what_raises_in_whoever_asked_for_rows_is_theirs() -> None:
-    def falls(_: State) -> None:
+    def falls(_: ShardState) -> None:
         raise OSError("a session's own trouble")
 
     rig = started(SELDOM)

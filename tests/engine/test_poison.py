@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from nightmail.core import deadletters
-from nightmail.core.receipts import changes_after, needs_changes
-from nightmail.core.state import NEWEST_FOLD, State
+from nightmail.core.receipts import needs_receipts, receipts_after
+from nightmail.core.state import NEWEST_FOLD, ShardState
 from nightmail.core.step import FOLDS
 from nightmail.engine.forwarder import Forwarder
 from nightmail.engine.loop import LoopLimits
@@ -49,7 +49,7 @@ def poison(monkeypatch: pytest.MonkeyPatch) -> None:
     """A message that says poison is half applied when the fold falls over it."""
     needs, step = FOLDS[1][Sent]
 
-    def stumble(state: State, by: int, via: int, sent: Sent) -> None:
+    def stumble(state: ShardState, by: int, via: int, sent: Sent) -> None:
         step(state, by, via, sent)
         if sent.tag.startswith(b"poison"):
             raise Mistake("planted")
@@ -63,7 +63,7 @@ def poisoned_receipts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Carol's receipts cannot be taken."""
     needs, step = FOLDS[1][Receipted]
 
-    def stumble(state: State, by: int, via: int, receipt: Receipted) -> None:
+    def stumble(state: ShardState, by: int, via: int, receipt: Receipted) -> None:
         step(state, by, via, receipt)
         if receipt.by == CAROLS:
             raise Mistake("planted")
@@ -75,8 +75,8 @@ def poisoned_receipts(monkeypatch: pytest.MonkeyPatch) -> None:
 def heard(rig: Rig, device: int) -> list[list[int]]:
     found: list[list[int]] = []
     rig.loop.read(
-        lambda state: needs_changes(state, device),
-        lambda state: found.extend(change.numbers for change in changes_after(state, device, 0, 100)),
+        lambda state: needs_receipts(state, device),
+        lambda state: found.extend(change.numbers for change in receipts_after(state, device, 0, 100)),
     )
     return found
 
@@ -155,7 +155,7 @@ def test_between_the_poison_and_the_rebuilding_nothing_is_taken_saved_or_shown()
     rig = started(SELDOM)
     rig.loop.save(at_once=True)
     rig = restarted(rig)
-    rig.rows.holds_loads, shown = True, list[State]()
+    rig.rows.holds_loads, shown = True, list[ShardState]()
     rig.loop.read(lambda s: [] if CAROL in s.accounts else [RowKey(Kept.ACCOUNT, CAROL)], shown.append)
     rig.say(PHONE, a_message(1, text="poison"))
     rig.rows.holds_loads = False
@@ -222,12 +222,12 @@ def test_poison_slows_down_what_follows_only_until_the_next_checkpoint(monkeypat
     needs, step = FOLDS[1][Sent]
     asked: list[int] = []
 
-    def noted(state: State, by: int, sent: Any) -> Sequence[Need]:
+    def noted(state: ShardState, by: int, sent: Any) -> Sequence[Need]:
         asked.append(sent.n)
         return needs(state, by, sent)
 
     monkeypatch.setitem(FOLDS[1], Sent, (noted, step))  # pyright: ignore[reportArgumentType]
-    rig = Rig(limits=SELDOM, new_state=State)
+    rig = Rig(limits=SELDOM, new_state=ShardState)
     rig.loop.recover()
     for handle in ("alice", "bob", "carol"):
         rig.say(SERVER, a_person(handle))
@@ -346,7 +346,7 @@ def poisoned_second(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is due two seconds after the start cannot be taken."""
     needs, step = FOLDS[1][Ticked]
 
-    def stumble(state: State, by: int, via: int, ticked: Ticked) -> None:
+    def stumble(state: ShardState, by: int, via: int, ticked: Ticked) -> None:
         cursed = state.shard.next_due == START // 1000 + 2
         step(state, by, via, ticked)
         if cursed and state.derived:
@@ -379,7 +379,7 @@ def test_a_dead_tick_leaves_its_slot_behind_and_time_goes_on(saved: bool) -> Non
 def test_a_tick_that_always_raises_ends_with_the_slots(monkeypatch: pytest.MonkeyPatch) -> None:
     needs, _ = FOLDS[1][Ticked]
 
-    def stumble(_state: State, _by: int, _via: int, _ticked: Ticked) -> None:
+    def stumble(_state: ShardState, _by: int, _via: int, _ticked: Ticked) -> None:
         raise Mistake("planted")
 
     monkeypatch.setitem(FOLDS[1], Ticked, (needs, stumble))  # pyright: ignore[reportArgumentType]
@@ -418,7 +418,7 @@ def test_bytes_that_are_no_record_are_set_aside_without_rebuilding() -> None:
 def test_needs_that_never_end_are_poison_and_not_a_loop_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     _, step = FOLDS[1][Sent]
 
-    def always(_state: State, _by: int, sent: Any) -> list[RowKey]:
+    def always(_state: ShardState, _by: int, sent: Any) -> list[RowKey]:
         return [RowKey(Kept.ACCOUNT, sent.to)]
 
     monkeypatch.setitem(FOLDS[1], Sent, (always, step))  # pyright: ignore[reportArgumentType]

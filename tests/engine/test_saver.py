@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nightmail.core.state import State, encode_row
+from nightmail.core.state import ShardState, encode_row
 from nightmail.engine.loop import LoopLimits
 from nightmail.engine.ports import Checkpoint, Failed, Overtaken
 from nightmail.engine.saver import Saver, SaverLimits, take_checkpoint
@@ -47,7 +47,7 @@ def always(_: int) -> bool:
     return True
 
 
-def a_state() -> State:
+def a_state() -> ShardState:
     """Two people, and one message that waits."""
     rig = started(SELDOM)
     rig.say(PHONE, a_message())

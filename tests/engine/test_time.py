@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nightmail.engine.clock import LASTING_MS
-from nightmail.model.effects import Changed
+from nightmail.model.effects import ReceiptsGrew
 from nightmail.model.ids import SERVER
 from nightmail.model.limits import DAY_MS, FoldLimits
 from nightmail.model.records import Acked, LimitsSet, Ticked, decode_record
@@ -26,7 +26,7 @@ def test_time_is_logged_only_when_something_is_due() -> None:
     assert rig.log.batches == []
     rig.wait(1)
     assert [[decode_record(data).body for data in batch] for _, batch in rig.log.batches] == [[Ticked()]]
-    assert (rig.texts(), rig.effects[-1]) == (["gap"], Changed(PHONE))
+    assert (rig.texts(), rig.effects[-1]) == (["gap"], ReceiptsGrew(PHONE))
     rig.wait(1_000)
     assert len(rig.log.batches) == 1
 

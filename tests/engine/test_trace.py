@@ -15,7 +15,7 @@ from nightmail.engine.trace import trace_message
 from nightmail.model.ids import SERVER, account_id, device_id
 from nightmail.model.records import Acked, AnyBody, Blocked, Envelope, Linked, Listed, Read, Record, Sent, Span
 from nightmail.model.traces import Event, Trace
-from nightmail.model.words import Kind, Lane, Platform, State
+from nightmail.model.words import Kind, Lane, MessageState, Platform
 from sim.judges.strict import StrictState
 from tests.engine.rig import ALICE, BOB, PHONE, START, TABLET, a_person
 
@@ -92,7 +92,7 @@ def test_a_whole_life_with_copies(town: Town) -> None:
         (2, LAPTOP, "deleted"),
         (3, TABLET, "read"),
     ]
-    states = {TABLET: State.READ, WATCH: State.SENT, LAPTOP: State.DELIVERED}
+    states = {TABLET: MessageState.READ, WATCH: MessageState.SENT, LAPTOP: MessageState.DELIVERED}
     assert trace_message(town.rows, name).states == states
 
 

@@ -18,7 +18,7 @@ from nightmail.gateway.limits import GatewayLimits
 from nightmail.gateway.session import Session
 from nightmail.model.forms import Form
 from nightmail.model.ids import SERVER, account_id, account_of, device_id
-from nightmail.model.records import Acked, AnyBody, ChangesAcked, Envelope, Published, Record, Registered, Sent
+from nightmail.model.records import Acked, AnyBody, Envelope, Published, ReceiptsAcked, Record, Registered, Sent
 from nightmail.model.rows import Entry
 from nightmail.model.words import Kind, Lane, Platform
 from nightmail.wire.frames import decode_from_server, encode
@@ -127,10 +127,10 @@ class Phone:
         self._ref = 0
 
     def hello(
-        self, *, token: bytes | None = None, normal: int = 0, high: int = 0, changes: int = 0, version: int = 1
+        self, *, token: bytes | None = None, normal: int = 0, high: int = 0, receipts: int = 0, version: int = 1
     ) -> None:
         token = token_of(self.device) if token is None else token
-        self.say_raw(encode([Hello(version, self.device, token, normal, high, changes, "a test")]))
+        self.say_raw(encode([Hello(version, self.device, token, normal, high, receipts, "a test")]))
 
     def say_raw(self, frame: bytes) -> None:
         self.session.receive(frame, self.town.pace)
@@ -150,7 +150,7 @@ class Phone:
         self.say(Ask(0, Acked(lane, upto)))
 
     def ack_changes(self, upto: int) -> None:
-        self.say(Ask(0, ChangesAcked(upto)))
+        self.say(Ask(0, ReceiptsAcked(upto)))
 
     def take(self) -> list[FromServer]:
         """Let the turn end; then everything that came."""
@@ -261,10 +261,10 @@ class Town:
         """A connection that has said nothing yet."""
         return Phone(self, device)
 
-    def connect(self, device: int = TABLET, *, normal: int = 0, high: int = 0, changes: int = 0) -> Phone:
+    def connect(self, device: int = TABLET, *, normal: int = 0, high: int = 0, receipts: int = 0) -> Phone:
         """A device that is live, and caught up if it may have everything at once; nothing of that is left to see."""
         phone = Phone(self, device)
-        phone.hello(normal=normal, high=high, changes=changes)
+        phone.hello(normal=normal, high=high, receipts=receipts)
         phone.take()
         return phone
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nightmail.engine.trace import trace_message
 from nightmail.gateway.limits import GatewayLimits
-from nightmail.model.notes import Connected
+from nightmail.model.notes import ConnectionChanged
 from nightmail.model.records import Acked, Closed
 from nightmail.model.words import Lane, Reason
 from nightmail.wire.closing import SENTENCES, CloseCode
@@ -40,8 +40,8 @@ def test_a_connection_costs_two_lines_and_a_message_none() -> None:
     phone = town.connect()
     town.write(3)
     phone.session.lost()
-    lines = [note for note in town.loop.state.notes if isinstance(note, Connected)]
-    assert lines == [Connected(town.clock, TABLET, True), Connected(town.clock, TABLET, False)]
+    lines = [note for note in town.loop.state.notes if isinstance(note, ConnectionChanged)]
+    assert lines == [ConnectionChanged(town.clock, TABLET, True), ConnectionChanged(town.clock, TABLET, False)]
 
 
 # --- displacement -----------------------------------------------------------------------------

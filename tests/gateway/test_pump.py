@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TypeVar
 
 from nightmail.gateway.limits import GatewayLimits
-from nightmail.model.records import Acked, ChangesAcked
-from nightmail.model.rows import Change
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.records import Acked, ReceiptsAcked
+from nightmail.model.rows import PendingReceipt
+from nightmail.model.words import Lane, MessageState, Reason
 from nightmail.wire.items import Ask, Drained, Entries, FromServer, Gone, Receipts
 from tests.gateway.rig import (
     BEN,
@@ -150,10 +150,10 @@ def test_receipts_come_after_messages_and_before_queue_empty() -> None:
     at = town.clock
     ada = town.stranger(PHONE)
     ada.hello()
-    key = (PHONE, BEN, NORMAL, TABLET, State.DELIVERED, 0)
+    key = (PHONE, BEN, NORMAL, TABLET, MessageState.DELIVERED, 0)
     assert ada.take()[1:] == [
         Entries(NORMAL, 1, (as_entry(a_message(1, by=TABLET, to=PHONE), at, TABLET),)),
-        Receipts((Change(key, 1, at, Reason.NONE, [1, 3]),)),
+        Receipts((PendingReceipt(key, 1, at, Reason.NONE, [1, 3]),)),
         Drained(1, 0, 1),
     ]
 
@@ -165,15 +165,15 @@ def test_a_receipt_that_moves_on_comes_again_under_a_new_number() -> None:
     for upto in (2, 4):
         town.fold(TABLET, Acked(NORMAL, upto))
         town.turn()
-    key = (PHONE, BEN, NORMAL, TABLET, State.DELIVERED, 0)
+    key = (PHONE, BEN, NORMAL, TABLET, MessageState.DELIVERED, 0)
     assert ada.take() == [
-        Receipts((Change(key, 1, town.clock, Reason.NONE, [1, 2]),)),
-        Receipts((Change(key, 2, town.clock, Reason.NONE, [1, 4]),)),
+        Receipts((PendingReceipt(key, 1, town.clock, Reason.NONE, [1, 2]),)),
+        Receipts((PendingReceipt(key, 2, town.clock, Reason.NONE, [1, 4]),)),
     ]
-    ada.say(Ask(0, ChangesAcked(2)))
+    ada.say(Ask(0, ReceiptsAcked(2)))
     town.turn()
     again = town.stranger(PHONE)
-    again.hello(changes=0)
+    again.hello(receipts=0)
     assert [type(item).__name__ for item in again.take()] == ["Welcome", "Drained"]
 
 
@@ -184,7 +184,7 @@ def test_more_receipts_than_a_batch_come_in_several() -> None:
     ada = town.stranger(PHONE)
     ada.hello()
     town.turn()
-    found = [len(item.changes) for item in ada.link.take() if isinstance(item, Receipts)]
+    found = [len(item.receipts) for item in ada.link.take() if isinstance(item, Receipts)]
     assert found == [2, 2, 1]
 
 

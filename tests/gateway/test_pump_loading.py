@@ -11,7 +11,7 @@ from nightmail.engine.ports import Desk, Failed, Offered
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.model.answers import Said
 from nightmail.model.records import Acked, Record
-from nightmail.model.rows import Account, Change
+from nightmail.model.rows import Account, PendingReceipt
 from nightmail.model.traces import Trace
 from nightmail.model.words import Lane
 from nightmail.wire.items import Answered, Ask, Drained, Ping, Receipts
@@ -112,8 +112,8 @@ class SlowDesk:
     ) -> None:  # fmt: skip
         self._later(lambda: self._desk.offer(device, lane, after, limit, limit_bytes, then))
 
-    def changes(self, device: int, after: int, limit: int, then: Callable[[Sequence[Change]], None]) -> None:
-        self._later(lambda: self._desk.changes(device, after, limit, then))
+    def receipts(self, device: int, after: int, limit: int, then: Callable[[Sequence[PendingReceipt]], None]) -> None:
+        self._later(lambda: self._desk.receipts(device, after, limit, then))
 
     def account(self, account: int, then: Callable[[Account | None], None]) -> None:
         self._later(lambda: self._desk.account(account, then))
@@ -178,7 +178,7 @@ def test_a_receipt_that_changes_while_it_waits_to_go_out_keeps_its_number() -> N
     while town.turn_once() or desk.held:
         if desk.held:
             desk.answer()
-    got = [change for item in ada.link.take() if isinstance(item, Receipts) for change in item.changes]
+    got = [change for item in ada.link.take() if isinstance(item, Receipts) for change in item.receipts]
     assert [(change.seq, change.numbers) for change in got] == [(1, [1, 1]), (2, [1, 2])]
 
 

@@ -66,8 +66,14 @@ class Shard1(Struct, array_like=True):
     exhausted: int
 
 
+class DeadLetter1(Struct, array_like=True):
+    record: bytes
+    errors: list[str]
+    at: int
+
+
 FORMS: dict[int, dict[Kept, type[Struct]]] = {
-    1: {Kept.SHARD: Shard1, Kept.MAILBOX: Mailbox1, Kept.DUE: Due1},
+    1: {Kept.SHARD: Shard1, Kept.MAILBOX: Mailbox1, Kept.DUE: Due1, Kept.DEAD_LETTER: DeadLetter1},
 }
 """Fold → the rows that have grown since, as they were."""
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from nightmail.core.state import State, encode_row
+from nightmail.core.state import ShardState, encode_row
+from nightmail.core.step import FOLDS
 from nightmail.engine.folding import Durable, Folded, Folding
 from nightmail.engine.memory import MemoryLog, MemoryRows
 from nightmail.model.effects import Answer
@@ -62,6 +63,10 @@ def pins_of(fold: int) -> Path:
     return FOLDER / f"fold-{fold}" / "pins.json"
 
 
+def records_of(fold: int) -> Path:
+    return FOLDER / f"fold-{fold}" / "records.json"
+
+
 def read_log(fold: int, log: str) -> list[Line]:
     return parsed(path_of(fold, log).read_text())
 
@@ -86,7 +91,7 @@ class Shard:
         self.folding.rebuild()
 
     @property
-    def state(self) -> State:
+    def state(self) -> ShardState:
         return self.folding.state
 
     def take(self, line: Line) -> None:
@@ -174,3 +179,12 @@ def pinned(logs: dict[str, list[Line]], fold: int) -> Pins:
 
 def read_pins(fold: int) -> Pins:
     return json.loads(pins_of(fold).read_text())
+
+
+def records_taken(fold: int) -> list[int]:
+    """The tag of every record that a fold takes."""
+    return sorted(int(str(kind.__struct_config__.tag)) for kind in FOLDS[fold])
+
+
+def read_records(fold: int) -> list[int]:
+    return json.loads(records_of(fold).read_text())

@@ -10,7 +10,7 @@ import json
 from nightmail.core.state import NEWEST_FOLD
 from sim.judges.strict import strictly
 
-from .logs import logs_of, path_of, pinned, pins_of, read_pins
+from .logs import logs_of, path_of, pinned, pins_of, read_pins, records_of, records_taken
 from .story import tell
 
 
@@ -22,6 +22,7 @@ def main() -> None:
     pins_of(NEWEST_FOLD).parent.mkdir(exist_ok=True)
     for log, lines in logs.items():
         path_of(NEWEST_FOLD, log).write_text("".join(f"{line}\n" for line in lines))
+    records_of(NEWEST_FOLD).write_text(json.dumps(records_taken(NEWEST_FOLD)) + "\n")
     pins_of(NEWEST_FOLD).write_text(json.dumps(pins, indent=2) + "\n")
     if before is None:
         print(f"fold {NEWEST_FOLD}: written")

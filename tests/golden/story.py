@@ -15,7 +15,6 @@ from nightmail.model.records import (
     Acked,
     BadRecord,
     Blocked,
-    ChangesAcked,
     Claimed,
     Closed,
     FoldRaised,
@@ -24,6 +23,7 @@ from nightmail.model.records import (
     Linked,
     PinSet,
     Read,
+    ReceiptsAcked,
     ReceiptsSet,
     Record,
     Registered,
@@ -130,17 +130,17 @@ def _ordinary_life(town: Town, alice: Person, bob: Person) -> None:
     town.send(alice[1], bob, 1, lane=HIGH, text="at once")
     town.do(bob[1], Acked(HIGH, 1))
     town.do(bob[1], Acked(NORMAL, 2))
-    town.do(bob[1], ChangesAcked(0))  # it has none yet
-    town.do(bob[1], ChangesAcked(1))
+    town.do(bob[1], ReceiptsAcked(0))  # it has none yet
+    town.do(bob[1], ReceiptsAcked(1))
     town.now += SECOND
     town.do(bob[1], Read(alice.account, (Span(alice[1], NORMAL, 1, 2), Span(alice[1], HIGH, 1, 1))))
     # An answer stands after what its sender had seen, even if the clock does not.
     town.send(bob[1], alice, 1, text="answer", seen=town.now + 500)
     town.send(bob[2], alice, 1, text="from the other device", seen=town.now + 50_000)
     town.do(alice[2], Acked(NORMAL, 4))
-    town.do(alice[1], ChangesAcked(2))
-    town.do(alice[1], ChangesAcked(2))
-    town.do(alice[1], ChangesAcked(99))
+    town.do(alice[1], ReceiptsAcked(2))
+    town.do(alice[1], ReceiptsAcked(2))
+    town.do(alice[1], ReceiptsAcked(99))
     town.do(bob[1], Acked(NORMAL, 99))
     town.send(alice[1], alice, 1, text="to myself")
 
@@ -289,7 +289,7 @@ def _strangers(town: Town, alice: Person) -> None:
     town.do(SERVER, Registered(alice.account, "alice", 7, b"another token", "phone", Platform.IOS))
     town.do(device_id(alice.account, 99), Linked(alice.account, 7, b"token", "phone", Platform.IOS))
     town.do(device_id(alice.account, 99), Acked(NORMAL, 1))
-    town.do(device_id(alice.account, 99), ChangesAcked(1))
+    town.do(device_id(alice.account, 99), ReceiptsAcked(1))
     town.do(device_id(eve, 1), Read(alice.account, ()))
     town.do(device_id(eve, 1), Voided(eve, NORMAL, 1, 1, name_of(device_id(eve, 1), 1)))
     town.do(SERVER, Closed(eve))

@@ -18,7 +18,6 @@ from nightmail.model.records import (
     AnyBody,
     BadRecord,
     Blocked,
-    ChangesAcked,
     Claimed,
     Closed,
     Copied,
@@ -34,6 +33,7 @@ from nightmail.model.records import (
     Published,
     Read,
     Receipted,
+    ReceiptsAcked,
     ReceiptsSet,
     Record,
     Registered,
@@ -48,7 +48,7 @@ from nightmail.model.records import (
     encode_record,
 )
 from nightmail.model.refusals import Malformed
-from nightmail.model.words import Kind, Lane, Platform, Reason, State
+from nightmail.model.words import Kind, Lane, MessageState, Platform, Reason
 from tests.core.world import World
 from tests.model.values import built
 
@@ -102,7 +102,7 @@ WELL_FORMED: dict[str, AnyBody] = {
     "a number given up": VOIDED,
     "an ack of nothing": Acked(NORMAL, 0),
     "an ack with as many unreadables as can be": Acked(HIGH, NUMBER_MAX, tuple(range(256))),
-    "receipts heard": ChangesAcked(NUMBER_MAX),
+    "receipts heard": ReceiptsAcked(NUMBER_MAX),
     "something read": READ,
     "nothing read": Read(BOB, ()),
     "much read": Read(BOB, READ.spans * 1_024),
@@ -187,7 +187,7 @@ MALFORMED: dict[str, tuple[AnyBody, str]] = {
     "an ack before the first": (Acked(NORMAL, -1), f"upto is not between 0 {NUMBERS}"),
     "an ack beyond": (Acked(NORMAL, NUMBER_MAX + 1), f"upto is not between 0 {NUMBERS}"),
     "too many unreadables": (Acked(NORMAL, 5, tuple(range(257))), "more than 256 unreadable numbers"),
-    "receipts before the first": (ChangesAcked(-1), f"upto is not between 0 {NUMBERS}"),
+    "receipts before the first": (ReceiptsAcked(-1), f"upto is not between 0 {NUMBERS}"),
     "too many spans": (Read(BOB, READ.spans * 1_025), "more than 1024 spans"),
     "too many authors": (
         Read(BOB, tuple(Span(by, NORMAL, 1, 1) for by in range(1, 66))),
@@ -272,7 +272,7 @@ def test_what_is_not_well_formed_is_refused_in_one_clear_sentence(body: AnyBody,
 
 
 COPIED = Copied(PHONE, BOB, NORMAL, 1, ID, bytes(16), Kind.TEXT, None, 0, 5, (ENVELOPE,))
-RECEIPTED = Receipted(PHONE, BOB, NORMAL, TABLET, State.READ, Reason.NONE, 5, ((1, 1),))
+RECEIPTED = Receipted(PHONE, BOB, NORMAL, TABLET, MessageState.READ, Reason.NONE, 5, ((1, 1),))
 SERVERS: list[AnyBody] = [
     COPIED, RECEIPTED, Forwarded(1, 1, COPIED), Ticked(), Expired(TABLET, NORMAL, 0), Watched(TABLET),
     LimitsSet(FoldLimits()), FoldRaised(2), LetterExpired(5),

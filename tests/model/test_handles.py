@@ -48,7 +48,7 @@ def test_a_phone_number_has_7_to_15_digits(good: str) -> None:
         (" ada", "without space around it"),
         ("a\u200bda", "printable"),
         ("e\u0301ve", "composed form"),
-        ("me", "whoever asks"),
+        ("me", "the account that asks"),
     ],
 )
 def test_what_cannot_be_told_apart_or_dialled_is_no_handle(bad: str, why: str) -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from nightmail.core.state import decode_entry, encode_row
 from nightmail.model.limits import FoldLimits
 from nightmail.model.notes import Note
-from nightmail.model.rows import Change, Changes, Entry, Kept, Row, RowKey, Shard, queue_id
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.rows import Entry, Kept, PendingReceipt, PendingReceipts, Row, RowKey, Shard, queue_id
+from nightmail.model.words import Lane, MessageState, Reason
 from tests.model.values import built, named
 
 ROWS = get_args(Row)
@@ -41,11 +41,11 @@ def test_random_bytes_are_an_entry_or_a_decode_error_and_nothing_else(data: byte
 
 
 def test_a_loaded_receipt_is_found_under_the_key_it_was_noted_under() -> None:
-    key = (1, 2, Lane.HIGH, 3, State.FAILED, 4)
-    changes = Changes(1, {key: Change(key, 1, 5, Reason.EXPIRED, [4, 4])})
-    loaded = msgspec.msgpack.decode(encode_row(changes), type=Changes)
+    key = (1, 2, Lane.HIGH, 3, MessageState.FAILED, 4)
+    changes = PendingReceipts(1, {key: PendingReceipt(key, 1, 5, Reason.EXPIRED, [4, 4])})
+    loaded = msgspec.msgpack.decode(encode_row(changes), type=PendingReceipts)
     assert loaded.items[key] == changes.items[key]
-    assert loaded.items[key].state is State.FAILED
+    assert loaded.items[key].state is MessageState.FAILED
 
 
 def test_a_shard_at_birth_knows_nothing() -> None:
@@ -63,10 +63,12 @@ def test_every_table_has_a_number_that_never_changes() -> None:
         "ACCOUNT": 1,
         "STREAM": 2,
         "MAILBOX": 3,
-        "CHANGES": 4,
+        "RECEIPTS": 4,
         "DUE_HOUR": 5,
         "DUE": 6,
         "DEAD_LETTER": 7,
         "KEYS": 8,
+        "LETTER_CLASSES": 9,
+        "LETTER_PAGE": 10,
     }
     assert RowKey(Kept.ACCOUNT, 5) == RowKey(Kept.ACCOUNT, 5, 0)

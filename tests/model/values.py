@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 
 from nightmail.model.rows import DueFor
-from nightmail.model.words import Kind, Lane, Platform, Reason, State
+from nightmail.model.words import Kind, Lane, MessageState, Platform, Reason
 
 ids = st.integers(0, 2**61 - 1)
 
@@ -19,7 +19,7 @@ FIELDS: dict[Any, st.SearchStrategy[Any]] = {
     str: st.text(max_size=20),
     bytes: st.binary(max_size=40),
     bytearray: st.binary(max_size=40).map(bytearray),
-    **{word: st.sampled_from(word) for word in (DueFor, Kind, Lane, Platform, Reason, State)},
+    **{word: st.sampled_from(word) for word in (DueFor, Kind, Lane, Platform, Reason, MessageState)},
 }
 
 

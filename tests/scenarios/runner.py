@@ -35,11 +35,11 @@ from nightmail.model.ids import SERVER, account_id, account_of, index_of
 from nightmail.model.records import (
     Acked,
     Blocked,
-    ChangesAcked,
     Claimed,
     Closed,
     PinSet,
     Read,
+    ReceiptsAcked,
     ReceiptsSet,
     Registered,
     Sent,
@@ -47,7 +47,7 @@ from nightmail.model.records import (
     Unlinked,
     Voided,
 )
-from nightmail.model.rows import Change
+from nightmail.model.rows import PendingReceipt
 from nightmail.model.spans import pairs
 from nightmail.model.words import Lane, Platform, Reason
 from tests.core.world import Person, World, name_of, published, sealed
@@ -147,7 +147,7 @@ class Story:
             case _:
                 return said.sentence
 
-    def receipt(self, change: Change) -> str:
+    def receipt(self, change: PendingReceipt) -> str:
         spans = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in pairs(change.numbers))
         lane = " high" if change.key[2] == Lane.HIGH else ""
         why = f": {change.reason.name.lower().replace('_', ' ')}" if change.reason != Reason.NONE else ""
@@ -294,4 +294,4 @@ def _(story: Story, who: str, what: str) -> None:
     same("; ".join(map(story.receipt, new)) or "nothing", what)
     if new:
         story.heard[device] = new[-1].seq
-        story.do(device, ChangesAcked(new[-1].seq))
+        story.do(device, ReceiptsAcked(new[-1].seq))

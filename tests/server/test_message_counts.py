@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nightmail.core.state import State
+from nightmail.core.state import ShardState
 from nightmail.model.ids import account_id, device_id
 from nightmail.model.notes import Dropped, Note, Placed, Taken
 from nightmail.model.rows import Mailbox
@@ -17,14 +17,14 @@ def placed(at: int, seq: int, *, copy: bool = False, blocked: bool = False) -> P
     return Placed(at, ADA, account_id("bob"), NORMAL, seq, f"{ADA:x}:1:1:x", None, copy, blocked, ((BOB, seq),))
 
 
-def a_state(*notes: Note) -> State:
-    state = State()
+def a_state(*notes: Note) -> ShardState:
+    state = ShardState()
     state.mailboxes[BOB] = Mailbox()
     state.notes.extend(notes)
     return state
 
 
-def ack(state: State, at: int, upto: int) -> None:
+def ack(state: ShardState, at: int, upto: int) -> None:
     mailbox = state.mailboxes.there(BOB)
     low = mailbox.lanes[NORMAL].acked + 1
     mailbox.lanes[NORMAL].acked = upto

@@ -143,7 +143,7 @@ def test_every_refusal_is_on_the_page() -> None:
 
 
 def test_every_word_is_on_the_page() -> None:
-    kinds: tuple[type[IntEnum], ...] = (words.Lane, words.Kind, words.State, words.Reason, words.Platform)
+    kinds: tuple[type[IntEnum], ...] = (words.Lane, words.Kind, words.MessageState, words.Reason, words.Platform)
     assert [row[:3] for row in table("Enumerations")] == [
         (kind.__name__, str(int(word)), word.name) for kind in kinds for word in kind
     ]

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from nightmail.model.ids import account_of
 from nightmail.model.rows import Account
 from nightmail.model.traces import Trace
-from nightmail.model.words import Platform, State
+from nightmail.model.words import MessageState, Platform
 
 PlatformName = Literal["cli", "ios", "android", "web"]
 StateName = Literal["sent", "delivered", "read", "failed"]
@@ -26,9 +26,12 @@ PLATFORMS: dict[PlatformName, Platform] = {
     "cli": Platform.CLI, "ios": Platform.IOS, "android": Platform.ANDROID, "web": Platform.WEB,
 }  # fmt: skip
 PLATFORM_NAMES: dict[Platform, PlatformName] = {platform: name for name, platform in PLATFORMS.items()}
-STATE_NAMES: dict[State, StateName] = {
-    State.SENT: "sent", State.DELIVERED: "delivered", State.READ: "read", State.FAILED: "failed",
-}  # fmt: skip
+STATE_NAMES: dict[MessageState, StateName] = {
+    MessageState.SENT: "sent",
+    MessageState.DELIVERED: "delivered",
+    MessageState.READ: "read",
+    MessageState.FAILED: "failed",
+}
 
 
 # --- requests ---------------------------------------------------------------------------------
@@ -229,14 +232,16 @@ def message_seen(trace: Trace, own: int, *, reads: bool) -> MessageSeen:
     """
     accepted = [event.at for event in trace.events if event.what in {"accepted", "blocked"}]
     devices: list[DeviceState] = []
-    states: set[State] = set()
+    states: set[MessageState] = set()
     for device, state in trace.states.items():
         if account_of(device) == own:
             continue
-        state = State.DELIVERED if state is State.READ and not reads else state
+        state = MessageState.DELIVERED if state is MessageState.READ and not reads else state
         states.add(state)
-        at, reason = _last(trace, device, ROUTED if state is State.SENT else (STATE_NAMES[state],))
-        devices.append(DeviceState(f"{device:x}", STATE_NAMES[state], at, reason if state is State.FAILED else ""))
+        at, reason = _last(trace, device, ROUTED if state is MessageState.SENT else (STATE_NAMES[state],))
+        devices.append(
+            DeviceState(f"{device:x}", STATE_NAMES[state], at, reason if state is MessageState.FAILED else "")
+        )
     return MessageSeen(trace.id, _whole(states), min(accepted or [trace.events[0].at]), devices)
 
 
@@ -249,9 +254,9 @@ def _last(trace: Trace, device: int, words: tuple[str, ...]) -> tuple[int, str]:
     return trace.events[-1].at, ""
 
 
-def _whole(states: set[State]) -> StateName:
+def _whole(states: set[MessageState]) -> StateName:
     """Delivered or read when the first device is; failed only if no device got it."""
-    for state in (State.READ, State.DELIVERED, State.SENT):
+    for state in (MessageState.READ, MessageState.DELIVERED, MessageState.SENT):
         if state in states:
             return STATE_NAMES[state]
     return "failed" if states else "sent"

@@ -23,7 +23,7 @@ UNSTAMPED = (1 << 62) - 1
 
 
 class Tick(IntEnum):
-    """How far a message got. The numbers above 0 are those of `model.words.State`."""
+    """How far a message got. The numbers above 0 are those of `model.words.MessageState`."""
 
     PENDING = 0
     SENT = 1

@@ -10,30 +10,29 @@ from nightmail.model.ids import account_of
 from nightmail.model.notes import Placed
 from nightmail.model.records import Copied, Envelope, Receipted
 from nightmail.model.rows import Account, Entry, Kept, Need
-from nightmail.model.words import Reason
-from nightmail.model.words import State as Became
+from nightmail.model.words import MessageState, Reason
 
 from . import mailbox
 from .mailbox import file
 from .receipts import note
 from .rules import Steps
-from .state import State, missing_row
+from .state import ShardState, missing_row
 
-FAILED = Became.FAILED
+FAILED = MessageState.FAILED
 
 
-def needs_copied(state: State, _by: int, copied: Copied) -> list[Need]:
+def needs_copied(state: ShardState, _by: int, copied: Copied) -> list[Need]:
     own = account_of(copied.by)
     missing: list[Need] = []
     missing_row(state.accounts, Kept.ACCOUNT, own, missing)
-    missing_row(state.changes, Kept.CHANGES, copied.by, missing)
+    missing_row(state.receipts, Kept.RECEIPTS, copied.by, missing)
     for envelope in copied.envelopes:
         if account_of(envelope.device) == own:
             mailbox.needs_filing(state, envelope.device, copied.life_ms, len(copied.envelopes), missing)
     return missing
 
 
-def step_copied(state: State, _by: int, _via: int, copied: Copied) -> None:
+def step_copied(state: ShardState, _by: int, _via: int, copied: Copied) -> None:
     """File the copies, and tell the sending device of each own device that has none."""
     account = state.accounts.rows[account_of(copied.by)]
     if account is None:
@@ -62,7 +61,7 @@ def step_copied(state: State, _by: int, _via: int, copied: Copied) -> None:
     state.noted.add(c.by)
 
 
-def _note_uncopied(state: State, copied: Copied, account: Account, device: int, reason: Reason) -> None:
+def _note_uncopied(state: ShardState, copied: Copied, account: Account, device: int, reason: Reason) -> None:
     if copied.by in account.devices:
         n = copied.n
         lost = Receipted(copied.by, copied.to, copied.lane, device, FAILED, reason, state.now, ((n, n),))

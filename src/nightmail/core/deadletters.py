@@ -1,7 +1,7 @@
 """A record that could not be applied: set aside, so that it blocks nothing and is not lost.
 
 Knows:   the letter, and the stream of a message that was buried.
-Touches: those two, and the due rows.
+Touches: those two, the pages that list letters, and the due rows.
 
 Since fold 2 a message that is buried takes its number all the same and is answered *sent*: it stays *sent* until
 somebody settles the letter, or until time does (`LetterExpired`). A sender that heard no would void the number, and
@@ -17,19 +17,20 @@ from nightmail.model.notes import Placed
 from nightmail.model.records import AnyBody, LetterExpired, Receipted, Sent, Ticked, decode_record
 from nightmail.model.refusals import DeadLettered
 from nightmail.model.rows import DeadLetter, DueFor, DueItem, Kept, Need, Stream
-from nightmail.model.words import Lane, Reason
-from nightmail.model.words import State as Became
+from nightmail.model.words import Lane, MessageState, Reason
 
-from . import due
+from . import due, letter_pages
 from .numbering import answer_out_of_turn, needs_stream, take_number
 from .rules import Steps
-from .state import State, missing_row
+from .state import ShardState, missing_row
 
 
-def needs_bury(state: State, by: int, body: AnyBody) -> list[Need]:
+def needs_bury(state: ShardState, offset: int, error: str, by: int, body: AnyBody | None) -> list[Need]:
     missing: list[Need] = []
     if isinstance(body, Ticked):
-        return due.needs_pass_over(state)
+        missing = due.needs_pass_over(state)
+    if state.shard.fold > 1 and offset not in state.dead_letters.rows:
+        letter_pages.needs_add(state, offset, error, missing)
     if isinstance(body, Sent) and state.shard.fold > 1:
         needs_stream(state, by, body.to, missing)
         if moment := _end(state):
@@ -37,7 +38,7 @@ def needs_bury(state: State, by: int, body: AnyBody) -> list[Need]:
     return missing
 
 
-def bury(state: State, offset: int, data: bytes, error: str, by: int, via: int, body: AnyBody | None) -> None:
+def bury(state: ShardState, offset: int, data: bytes, error: str, by: int, via: int, body: AnyBody | None) -> None:
     """Fold a record as dead. Deterministic, because what raised was pure: it would raise again.
 
     `body` is None where the bytes are no record, or where even burying it with care has raised.
@@ -45,7 +46,10 @@ def bury(state: State, offset: int, data: bytes, error: str, by: int, via: int, 
     said: Said = DeadLettered()
     if isinstance(body, Sent) and state.shard.fold > 1:
         said = _bury_message(state, offset, by, body)
-    letter = state.dead_letters.get(offset) or DeadLetter(data, [], state.now)
+    letter = state.dead_letters.get(offset)
+    if letter is None:
+        page = letter_pages.add(state, offset, error) if state.shard.fold > 1 else 0
+        letter = DeadLetter(data, [], state.now, page)
     letter.errors.append(error)
     state.dead_letters.put(offset, letter, offset)
     state.shard.dead += 1
@@ -55,7 +59,7 @@ def bury(state: State, offset: int, data: bytes, error: str, by: int, via: int, 
         state.effects.append(Answer(via, said))
 
 
-def _bury_message(state: State, offset: int, by: int, sent: Sent) -> Said:
+def _bury_message(state: ShardState, offset: int, by: int, sent: Sent) -> Said:
     """Take its number, so that it can still be delivered in its place."""
     key = by, sent.to
     stream = state.streams.rows[key] or Stream()
@@ -71,19 +75,22 @@ def _bury_message(state: State, offset: int, by: int, sent: Sent) -> Said:
     return Accepted(sent.id, sent.tag, at, sent.list_version)
 
 
-def _end(state: State) -> int:
+def _end(state: ShardState) -> int:
     """The moment at which a message that is buried now has failed; 0 for never."""
     life_ms = state.shard.limits.dead_letters_ms
     return due.moment_of(state, state.now + life_ms) if life_ms else 0
 
 
-def needs_letter_expired(state: State, _by: int, expired: LetterExpired) -> list[Need]:
+def needs_letter_expired(state: ShardState, _by: int, expired: LetterExpired) -> list[Need]:
     missing: list[Need] = []
-    missing_row(state.dead_letters, Kept.DEAD_LETTER, expired.offset, missing)
+    if not missing_row(state.dead_letters, Kept.DEAD_LETTER, expired.offset, missing) and (
+        letter := state.dead_letters[expired.offset]
+    ):
+        letter_pages.needs_remove(state, letter.page, missing)
     return missing
 
 
-def step_letter_expired(state: State, _by: int, _via: int, expired: LetterExpired) -> None:
+def step_letter_expired(state: ShardState, _by: int, _via: int, expired: LetterExpired) -> None:
     """Nobody has settled the letter: tell the sender that the message reached none of its devices."""
     letter = state.dead_letters[expired.offset]
     if letter is None:
@@ -93,9 +100,10 @@ def step_letter_expired(state: State, _by: int, _via: int, expired: LetterExpire
     assert isinstance(sent, Sent)
     for envelope in sent.envelopes:
         failed = Receipted(
-            by, sent.to, sent.lane, envelope.device, Became.FAILED, Reason.EXPIRED, state.now, ((sent.n, sent.n),)
+            by, sent.to, sent.lane, envelope.device, MessageState.FAILED, Reason.EXPIRED, state.now, ((sent.n, sent.n),)
         )
         state.tell(account_of(by), failed)
+    letter_pages.remove(state, letter.page, expired.offset)
     state.dead_letters.put(expired.offset, None, state.offset)
     state.shard.dead -= 1
 

@@ -3,7 +3,7 @@
 Knows:   one account at a time.
 Touches: the account and the mailboxes of its devices.
 
-Each of these is safe to repeat: whoever lost the answer asks again and gets the same one.
+Each of these is safe to repeat: a client that lost the answer asks again and gets the same one.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from nightmail.model.refusals import (
 )
 from nightmail.model.rows import Account, Device, Kept, Mailbox, Need
 
-from .endings import end_mailbox
+from .expiry import end_mailbox
 from .keys import end_keys
 from .lock import try_lock
 from .mailbox import needs_whole
 from .rights import check_rights, needs_account
 from .rules import Steps
-from .state import State, missing_row
+from .state import ShardState, missing_row
 
 # --- coming into being ------------------------------------------------------------------------
 
 
-def needs_registered(state: State, _by: int, new: Registered | Linked) -> list[Need]:
+def needs_registered(state: ShardState, _by: int, new: Registered | Linked) -> list[Need]:
     """An account, and the mailbox and receipts of the device it would get."""
     number = new.account
     missing: list[Need] = []
@@ -51,12 +51,12 @@ def needs_registered(state: State, _by: int, new: Registered | Linked) -> list[N
         index = account.next_index if account else 1
         if index <= DEVICES_EVER:
             missing_row(state.mailboxes, Kept.MAILBOX, device_id(number, index), missing)
-            missing_row(state.changes, Kept.CHANGES, device_id(number, index), missing)
+            missing_row(state.receipts, Kept.RECEIPTS, device_id(number, index), missing)
     return missing
 
 
-def step_registered(state: State, _by: int, via: int, new: Registered) -> None:
-    """A new account, or one whose owner begins anew. Its device is listed at once, so that it can be written to."""
+def step_registered(state: ShardState, _by: int, via: int, new: Registered) -> None:
+    """A new account, or one that its owner registers again. Its device is listed at once: others can seal for it."""
     account = state.accounts[new.account] or Account(new.handle)
     said: Said
     if account.handle != new.handle:
@@ -70,7 +70,7 @@ def step_registered(state: State, _by: int, via: int, new: Registered) -> None:
     state.effects.append(Answer(via, said))
 
 
-def _begin(state: State, account: Account, new: Registered) -> Joined | TooManyDevices:
+def _begin(state: ShardState, account: Account, new: Registered) -> Joined | TooManyDevices:
     """The device is the only one. Former devices end; the block list, the wishes and the lock are the person's."""
     former = list(account.devices)
     said = _join(state, account, new)
@@ -85,8 +85,8 @@ def _begin(state: State, account: Account, new: Registered) -> Joined | TooManyD
     return Joined(said.device, account.list_version)
 
 
-def step_linked(state: State, by: int, via: int, new: Linked) -> None:
-    """A further device. Nobody seals for it before a list names it."""
+def step_linked(state: ShardState, by: int, via: int, new: Linked) -> None:
+    """Another device. Nobody seals for it before a list names it."""
     account = state.accounts[new.account]
     said: Said | None = check_rights(by, account, new.account)
     if said is None:
@@ -95,7 +95,7 @@ def step_linked(state: State, by: int, via: int, new: Linked) -> None:
     state.effects.append(Answer(via, said))
 
 
-def _link(state: State, account: Account, new: Linked) -> Joined | TooManyDevices | TooManyLinked:
+def _link(state: ShardState, account: Account, new: Linked) -> Joined | TooManyDevices | TooManyLinked:
     limit = state.shard.limits.devices
     return TooManyLinked(limit) if len(account.devices) >= limit else _join(state, account, new)
 
@@ -108,7 +108,7 @@ def _joined_before(account: Account, new: Registered | Linked) -> Joined | None:
     return None
 
 
-def _join(state: State, account: Account, new: Registered | Linked) -> Joined | TooManyDevices:
+def _join(state: ShardState, account: Account, new: Registered | Linked) -> Joined | TooManyDevices:
     if account.next_index > DEVICES_EVER:
         return TooManyDevices(DEVICES_EVER)
     number = device_id(new.account, account.next_index)
@@ -122,7 +122,7 @@ def _join(state: State, account: Account, new: Registered | Linked) -> Joined | 
 # --- the device list --------------------------------------------------------------------------
 
 
-def step_listed(state: State, by: int, via: int, new: Listed) -> None:
+def step_listed(state: ShardState, by: int, via: int, new: Listed) -> None:
     """The next list. Whom it no longer names is removed, and learns it at once."""
     account = state.accounts[new.account]
     said: Said | None = check_rights(by, account, new.account)
@@ -132,7 +132,7 @@ def step_listed(state: State, by: int, via: int, new: Listed) -> None:
     state.effects.append(Answer(via, said))
 
 
-def _list(state: State, account: Account, new: Listed) -> Done | ListConflict:
+def _list(state: ShardState, account: Account, new: Listed) -> Done | ListConflict:
     if (
         new.version == account.list_version
         and new.signed == account.signed_list
@@ -152,17 +152,17 @@ def _list(state: State, account: Account, new: Listed) -> Done | ListConflict:
 # --- ending -----------------------------------------------------------------------------------
 
 
-def needs_unlinked(state: State, _by: int, unlinked: Unlinked) -> list[Need]:
+def needs_unlinked(state: ShardState, _by: int, unlinked: Unlinked) -> list[Need]:
     device = unlinked.device
     missing: list[Need] = []
     missing_row(state.accounts, Kept.ACCOUNT, account_of(device), missing)
-    missing_row(state.changes, Kept.CHANGES, device, missing)
+    missing_row(state.receipts, Kept.RECEIPTS, device, missing)
     missing_row(state.keys, Kept.KEYS, device, missing)
     needs_whole(state, device, missing)
     return missing
 
 
-def step_unlinked(state: State, by: int, via: int, unlinked: Unlinked) -> None:
+def step_unlinked(state: ShardState, by: int, via: int, unlinked: Unlinked) -> None:
     """A device is revoked: nothing waits for it any more, and everyone who waits for it is told."""
     device = unlinked.device
     number = account_of(device)
@@ -175,9 +175,9 @@ def step_unlinked(state: State, by: int, via: int, unlinked: Unlinked) -> None:
         state.effects.append(Answer(via, said))
 
 
-def _unlink(state: State, account: Account, device: int) -> Said:
+def _unlink(state: ShardState, account: Account, device: int) -> Said:
     if device not in account.devices:
-        # Whoever lost the answer asks again: it is so now.
+        # A client that lost the answer asks again: the device is gone already.
         return Done() if index_of(device) < account.next_index else UnknownDevice(device)
     del account.devices[device]
     account.listed.pop(device, None)
@@ -188,7 +188,7 @@ def _unlink(state: State, account: Account, device: int) -> Said:
     return Done()
 
 
-def step_closed(state: State, by: int, via: int, closed: Closed) -> None:
+def step_closed(state: ShardState, by: int, via: int, closed: Closed) -> None:
     """An account ends. The row stays: its handle may come back, its device numbers may not."""
     account = state.accounts[closed.account]
     said: Said | None = check_rights(by, account, closed.account)
@@ -209,13 +209,13 @@ def step_closed(state: State, by: int, via: int, closed: Closed) -> None:
 # --- names ------------------------------------------------------------------------------------
 
 
-def needs_relabelled(state: State, _by: int, new: Relabelled) -> list[Need]:
+def needs_relabelled(state: ShardState, _by: int, new: Relabelled) -> list[Need]:
     missing: list[Need] = []
     missing_row(state.accounts, Kept.ACCOUNT, account_of(new.device), missing)
     return missing
 
 
-def step_relabelled(state: State, by: int, via: int, new: Relabelled) -> None:
+def step_relabelled(state: ShardState, by: int, via: int, new: Relabelled) -> None:
     number = account_of(new.device)
     account = state.accounts[number]
     said: Said | None = check_rights(by, account, number)
@@ -233,7 +233,7 @@ def step_relabelled(state: State, by: int, via: int, new: Relabelled) -> None:
 # --- wishes -----------------------------------------------------------------------------------
 
 
-def step_blocked(state: State, by: int, via: int, wish: Blocked) -> None:
+def step_blocked(state: ShardState, by: int, via: int, wish: Blocked) -> None:
     account = state.accounts[wish.account]
     said: Said | None = check_rights(by, account, wish.account)
     if said is None:
@@ -251,7 +251,7 @@ def step_blocked(state: State, by: int, via: int, wish: Blocked) -> None:
     state.effects.append(Answer(via, said))
 
 
-def step_receipts_set(state: State, by: int, via: int, wish: ReceiptsSet) -> None:
+def step_receipts_set(state: ShardState, by: int, via: int, wish: ReceiptsSet) -> None:
     account = state.accounts[wish.account]
     said: Said | None = check_rights(by, account, wish.account)
     if said is None:

@@ -21,7 +21,7 @@ from nightmail.model.rows import Due, DueFor, DueHour, DueItem, Kept, Need
 from nightmail.model.rows import Shard as ShardRow
 
 from .rules import Steps
-from .state import State, missing_row
+from .state import ShardState, missing_row
 
 SECOND_MS = 1_000
 HOUR_MS = 3_600_000
@@ -54,12 +54,12 @@ def begin_fine_slots(shard: ShardRow) -> None:
     shard.next_due *= factor
 
 
-def moment_of(state: State, at_ms: int) -> int:
+def moment_of(state: ShardState, at_ms: int) -> int:
     """The moment that has begun when `at_ms` has passed."""
     return -(-at_ms // _slot_ms(state.shard))
 
 
-def _first_slot(state: State, moment: int) -> int:
+def _first_slot(state: ShardState, moment: int) -> int:
     second, ms = divmod(moment * _slot_ms(state.shard), SECOND_MS)
     return ms // SLOT_MS << PART_BITS | second
 
@@ -76,7 +76,7 @@ def hour_of(shard: ShardRow, moment: int) -> int:
 # --- planning ---------------------------------------------------------------------------------
 
 
-def needs_schedule(state: State, moment: int, count: int, missing: list[Need]) -> None:
+def needs_schedule(state: ShardState, moment: int, count: int, missing: list[Need]) -> None:
     """What `schedule` will touch for `count` items of one moment: the last slot and those opened behind it."""
     number = hour_of(state.shard, moment)
     if missing_row(state.due_hours, Kept.DUE_HOUR, number, missing):
@@ -91,7 +91,7 @@ def needs_schedule(state: State, moment: int, count: int, missing: list[Need]) -
         missing_row(state.due, Kept.DUE, slot, missing)
 
 
-def look(state: State, moment: int, count: int) -> None:
+def look(state: ShardState, moment: int, count: int) -> None:
     """Raise KeyError unless the rows that `schedule` will change are in memory."""
     missing: list[Need] = []
     needs_schedule(state, moment, count, missing)
@@ -99,7 +99,7 @@ def look(state: State, moment: int, count: int) -> None:
         raise KeyError(*missing)
 
 
-def schedule(state: State, moment: int, item: DueItem) -> None:
+def schedule(state: ShardState, moment: int, item: DueItem) -> None:
     shard = state.shard
     number = hour_of(shard, moment)
     hour = state.due_hours[number] or DueHour()
@@ -117,7 +117,7 @@ def schedule(state: State, moment: int, item: DueItem) -> None:
     shard.next_due = min(moment, shard.next_due or moment)
 
 
-def _last_slot(state: State, hour: DueHour, moment: int) -> tuple[int, int]:
+def _last_slot(state: ShardState, hour: DueHour, moment: int) -> tuple[int, int]:
     """The slot of a moment that was opened last, or its first one; and where in the hour the next one goes."""
     slots, shard = hour.slots, state.shard
     behind = bisect_right(slots, moment, key=lambda slot: moment_of_slot(shard, slot))
@@ -129,12 +129,12 @@ def _last_slot(state: State, hour: DueHour, moment: int) -> tuple[int, int]:
 # --- firing -----------------------------------------------------------------------------------
 
 
-def is_due(state: State, now: int) -> bool:
+def is_due(state: ShardState, now: int) -> bool:
     """Whether a `Ticked` accepted at `now` would find something to do."""
     return 0 < state.shard.next_due * _slot_ms(state.shard) <= max(now, state.now)
 
 
-def needs_ticked(state: State, _by: int, _ticked: Ticked) -> list[Need]:
+def needs_ticked(state: ShardState, _by: int, _ticked: Ticked) -> list[Need]:
     missing: list[Need] = []
     if is_due(state, state.now):
         number = hour_of(state.shard, state.shard.next_due)
@@ -143,7 +143,7 @@ def needs_ticked(state: State, _by: int, _ticked: Ticked) -> list[Need]:
     return missing
 
 
-def step_ticked(state: State, _by: int, _via: int, _ticked: Ticked) -> None:
+def step_ticked(state: ShardState, _by: int, _via: int, _ticked: Ticked) -> None:
     """Take the oldest due items, and let a record of its own look at each."""
     if not is_due(state, state.now):
         return
@@ -159,14 +159,14 @@ def step_ticked(state: State, _by: int, _via: int, _ticked: Ticked) -> None:
     state.derived.extend(FIRES[item.what](item) for item in ready)
 
 
-def needs_pass_over(state: State) -> list[Need]:
+def needs_pass_over(state: ShardState) -> list[Need]:
     missing: list[Need] = []
     if is_due(state, state.now):
         missing_row(state.due_hours, Kept.DUE_HOUR, hour_of(state.shard, state.shard.next_due), missing)
     return missing
 
 
-def pass_over(state: State) -> None:
+def pass_over(state: ShardState) -> None:
     """Give up the slot that a `Ticked` could not take: else it would be tried again for ever, and time would stand.
 
     Whatever is wrong with the rows, each such `Ticked` leaves a slot, or an hour without one, behind.
@@ -180,7 +180,7 @@ def pass_over(state: State) -> None:
     _close_first_slot(state, number)
 
 
-def _close_first_slot(state: State, number: int) -> None:
+def _close_first_slot(state: ShardState, number: int) -> None:
     hour = state.due_hours[number] or DueHour()
     del hour.slots[:1]
     shard = state.shard

@@ -1,11 +1,11 @@
-"""Keys that devices publish, and that whoever writes to them first takes: each one-time key once.
+"""Keys that devices publish, and that senders claim before their first message: each one-time key once.
 
-Knows:   one device's keys, and who took which of late.
+Knows:   one device's keys, and who claimed which recently.
 Touches: that row, the mark in its account, and the shard's two counts.
 Never:   reads a key: only its length and its id are looked at, and those before it is logged.
 
 A claim is a record, so *never twice* is the log's own order. The row remembers the last claims:
-whoever lost the answer asks again under the same number, and gets the same keys.
+a sender that lost the answer asks again under the same number, and gets the same keys.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from nightmail.model.refusals import IdentityFixed, NoKeys, RateLimited, Unknown
 from nightmail.model.rows import Account, Claim, Kept, Keys, Need
 
 from .rules import Steps
-from .state import State, missing_row
+from .state import ShardState, missing_row
 
 MINUTE_MS = 60_000
 
 # --- publishing -------------------------------------------------------------------------------
 
 
-def needs_published(state: State, by: int, _new: Published) -> list[Need]:
+def needs_published(state: ShardState, by: int, _new: Published) -> list[Need]:
     return _needs_keys(state, by)
 
 
-def step_published(state: State, by: int, via: int, new: Published) -> None:
+def step_published(state: ShardState, by: int, via: int, new: Published) -> None:
     """Add what is new to a device's stock. An identity stays what it was."""
     account = state.accounts[account_of(by)]
     said: Said
@@ -48,7 +48,7 @@ def step_published(state: State, by: int, via: int, new: Published) -> None:
     state.effects.append(Answer(via, said))
 
 
-def _publish(state: State, account: Account, by: int, keys: Keys | None, new: Published) -> Stocked:
+def _publish(state: ShardState, account: Account, by: int, keys: Keys | None, new: Published) -> Stocked:
     if keys is None:
         keys = Keys(new.registration, new.identity, new.signed, new.last_resort)
     # A late repeat of an earlier upload must not bring a prekey back that its device has replaced.
@@ -75,11 +75,11 @@ def _add(stock: list[bytes], new: tuple[bytes, ...], id_of: Callable[[bytes], in
 # --- claiming ---------------------------------------------------------------------------------
 
 
-def needs_claimed(state: State, _by: int, claimed: Claimed) -> list[Need]:
+def needs_claimed(state: ShardState, _by: int, claimed: Claimed) -> list[Need]:
     return _needs_keys(state, claimed.device)
 
 
-def step_claimed(state: State, by: int, via: int, claimed: Claimed) -> None:
+def step_claimed(state: ShardState, by: int, via: int, claimed: Claimed) -> None:
     """Hand out the oldest key of each kind, or what was handed out to the same request before."""
     device = claimed.device
     account = state.accounts[account_of(device)]
@@ -99,7 +99,7 @@ def step_claimed(state: State, by: int, via: int, claimed: Claimed) -> None:
     state.effects.append(Answer(via, said))
 
 
-def _wait_ms(state: State, keys: Keys, by: int) -> int:
+def _wait_ms(state: ShardState, keys: Keys, by: int) -> int:
     """How long until this account may claim another key of the device; 0: it may now."""
     since, most = state.now - MINUTE_MS, state.shard.limits.claims_per_minute
     mine = [
@@ -110,7 +110,7 @@ def _wait_ms(state: State, keys: Keys, by: int) -> int:
     return mine[-most] - since if len(mine) >= most else 0
 
 
-def _take(state: State, account: Account, device: int, keys: Keys, key: tuple[int, int]) -> Claim:
+def _take(state: ShardState, account: Account, device: int, keys: Keys, key: tuple[int, int]) -> Claim:
     limits, claims = state.shard.limits, keys.claims
     claim = Claim(
         state.now,
@@ -137,7 +137,7 @@ def _bundle(device: int, keys: Keys, claim: Claim) -> Bundle:
 # --- how much is left -------------------------------------------------------------------------
 
 
-def _mark(state: State, account: Account, device: int, keys: Keys) -> None:
+def _mark(state: ShardState, account: Account, device: int, keys: Keys) -> None:
     """Keep the marks and the counts true, and say so when the stock has just become low."""
     shard, limits = state.shard, state.shard.limits
     low = len(keys.one_time) < limits.low_one_time or len(keys.one_time_kem) < limits.low_kem
@@ -152,7 +152,7 @@ def _mark(state: State, account: Account, device: int, keys: Keys) -> None:
             state.effects.append(Low(device))
 
 
-def end_keys(state: State, device: int) -> None:
+def end_keys(state: ShardState, device: int) -> None:
     """The device is no more: nobody can write to it first."""
     if (keys := state.keys[device]) is not None:
         state.shard.low -= keys.low
@@ -160,7 +160,7 @@ def end_keys(state: State, device: int) -> None:
         state.keys.put(device, None, state.offset)
 
 
-def _needs_keys(state: State, device: int) -> list[Need]:
+def _needs_keys(state: ShardState, device: int) -> list[Need]:
     """The account; then the keys, if it has such a device: a heavy row is not looked for in vain."""
     missing: list[Need] = []
     if not missing_row(state.accounts, Kept.ACCOUNT, account_of(device), missing):

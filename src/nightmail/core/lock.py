@@ -16,10 +16,10 @@ from nightmail.model.rows import Account, Lock
 
 from .rights import check_rights, needs_account
 from .rules import Steps
-from .state import State
+from .state import ShardState
 
 
-def step_pin_set(state: State, by: int, via: int, new: PinSet) -> None:
+def step_pin_set(state: ShardState, by: int, via: int, new: PinSet) -> None:
     """A lock, another one, or none. What was counted against the one before is forgotten."""
     account = state.accounts[new.account]
     said: Said | None = check_rights(by, account, new.account)
@@ -31,10 +31,10 @@ def step_pin_set(state: State, by: int, via: int, new: PinSet) -> None:
     state.effects.append(Answer(via, said))
 
 
-def try_lock(state: State, account: Account, new: Registered) -> AnyRefusal | None:
+def try_lock(state: ShardState, account: Account, new: Registered) -> AnyRefusal | None:
     """Why this handle is not to be had; None if it is. A wrong PIN counts.
 
-    A handle with devices goes to whoever is verified, or knows the PIN if there is a lock. With a lock,
+    A handle with devices goes to a person who is verified, or who knows the PIN if there is a lock. With a lock,
     being verified is not enough: numbers are stolen.
     """
     lock = account.lock

@@ -21,8 +21,7 @@ from . import due
 from .gaps import drop_gaps, first_waiting, gap_at
 from .receipts import Verdicts
 from .rules import Steps
-from .state import Entries, missing_row
-from .state import State as Shard
+from .state import Entries, ShardState, missing_row
 
 CONTROL, UNDECRYPTABLE, DONE = Kind.CONTROL, Reason.UNDECRYPTABLE, Done()
 NO_ENTRIES: Entries = {}
@@ -30,25 +29,25 @@ NO_ENTRIES: Entries = {}
 # --- filing -----------------------------------------------------------------------------------
 
 
-def needs_filing(state: Shard, device: int, life_ms: int, count: int, missing: list[Need]) -> None:
+def needs_filing(state: ShardState, device: int, life_ms: int, count: int, missing: list[Need]) -> None:
     """What `file` will touch for this device, one of `count`: its mailbox and, if a clock must be set, the due rows."""
     if (mailbox := _needs_mailbox(state, device, missing)) and (moment := _clock(state, mailbox, life_ms)):
         due.needs_schedule(state, moment, count, missing)
 
 
-def look_at_clock(state: Shard, mailbox: Mailbox, life_ms: int, count: int) -> None:
+def look_at_clock(state: ShardState, mailbox: Mailbox, life_ms: int, count: int) -> None:
     """Raise KeyError unless the due rows that `file` will touch for `count` devices are in memory."""
     if moment := _clock(state, mailbox, life_ms):
         due.look(state, moment, count)
 
 
-def is_full(state: Shard, mailbox: Mailbox) -> bool:
+def is_full(state: ShardState, mailbox: Mailbox) -> bool:
     limits = state.shard.limits
     normal, high = mailbox.lanes
     return normal.waiting + high.waiting >= limits.mailbox_entries or mailbox.bytes >= limits.mailbox_bytes
 
 
-def file(state: Shard, device: int, mailbox: Mailbox, lane: Lane, entry: Entry) -> int:
+def file(state: ShardState, device: int, mailbox: Mailbox, lane: Lane, entry: Entry) -> int:
     """Give the entry its number, keep it, and say that there is something new."""
     queue = mailbox.lanes[lane]
     queue.head = seq = queue.head + 1
@@ -77,7 +76,7 @@ def file(state: Shard, device: int, mailbox: Mailbox, lane: Lane, entry: Entry) 
     return seq
 
 
-def _clock(state: Shard, mailbox: Mailbox, life_ms: int) -> int:
+def _clock(state: ShardState, mailbox: Mailbox, life_ms: int) -> int:
     """The moment at which an entry that is filed now must be looked at; 0 if the mailbox's own clock will do."""
     if life_ms:
         # Counted from the server's clock, not from the stamp, which may stand a little ahead of it.
@@ -89,7 +88,7 @@ def _clock(state: Shard, mailbox: Mailbox, life_ms: int) -> int:
 # --- handing out ------------------------------------------------------------------------------
 
 
-def needs_offer(state: Shard, device: int, lane: Lane, after: int, limit: int) -> list[Need]:
+def needs_offer(state: ShardState, device: int, lane: Lane, after: int, limit: int) -> list[Need]:
     """What must be in memory before `offer` can be asked the same question."""
     missing: list[Need] = []
     if mailbox := _needs_mailbox(state, device, missing):
@@ -99,7 +98,7 @@ def needs_offer(state: Shard, device: int, lane: Lane, after: int, limit: int) -
     return missing
 
 
-def offer(state: Shard, device: int, lane: Lane, after: int, limit: int) -> list[tuple[int, Entry] | Gap]:
+def offer(state: ShardState, device: int, lane: Lane, after: int, limit: int) -> list[tuple[int, Entry] | Gap]:
     """What stands behind `after`, in order and without holes: entries with their numbers, and gaps."""
     mailbox = state.mailboxes.rows[device]
     if mailbox is None:
@@ -126,7 +125,7 @@ def offer(state: Shard, device: int, lane: Lane, after: int, limit: int) -> list
 # --- acknowledging ----------------------------------------------------------------------------
 
 
-def needs_acked(state: Shard, by: int, acked: Acked) -> list[Need]:
+def needs_acked(state: ShardState, by: int, acked: Acked) -> list[Need]:
     missing: list[Need] = []
     if mailbox := _needs_mailbox(state, by, missing):
         queue = mailbox.lanes[acked.lane]
@@ -135,7 +134,7 @@ def needs_acked(state: Shard, by: int, acked: Acked) -> list[Need]:
     return missing
 
 
-def step_acked(state: Shard, by: int, via: int, acked: Acked) -> None:
+def step_acked(state: ShardState, by: int, via: int, acked: Acked) -> None:
     """Everything up to `upto` is safe on the device: forget it here, and let its senders know."""
     mailbox = state.mailboxes.rows[by]
     if mailbox is None:
@@ -200,7 +199,7 @@ def _take(mailbox: Mailbox, entries: Entries, device: int, low: int, high: int, 
 # --- what must be in memory -------------------------------------------------------------------
 
 
-def needs_entry(state: Shard, device: int, lane: Lane, seq: int, missing: list[Need]) -> None:
+def needs_entry(state: ShardState, device: int, lane: Lane, seq: int, missing: list[Need]) -> None:
     """One entry, if it still waits."""
     if mailbox := _needs_mailbox(state, device, missing):
         queue = mailbox.lanes[lane]
@@ -208,7 +207,7 @@ def needs_entry(state: Shard, device: int, lane: Lane, seq: int, missing: list[N
             _needs_entries(state, queue, queue_id(device, lane), seq, seq, missing)
 
 
-def needs_front(state: Shard, device: int, count: int, missing: list[Need]) -> None:
+def needs_front(state: ShardState, device: int, count: int, missing: list[Need]) -> None:
     """The `count` oldest entries of both lanes."""
     if mailbox := _needs_mailbox(state, device, missing):
         for lane, queue in enumerate(mailbox.lanes):
@@ -217,18 +216,18 @@ def needs_front(state: Shard, device: int, count: int, missing: list[Need]) -> N
             _needs_entries(state, queue, queue_id(device, lane), low, high, missing)
 
 
-def needs_whole(state: Shard, device: int, missing: list[Need]) -> None:
+def needs_whole(state: ShardState, device: int, missing: list[Need]) -> None:
     """A mailbox with everything in it."""
     if mailbox := _needs_mailbox(state, device, missing):
         for lane, queue in enumerate(mailbox.lanes):
             _needs_entries(state, queue, queue_id(device, lane), queue.acked + 1, queue.head, missing)
 
 
-def _needs_mailbox(state: Shard, device: int, missing: list[Need]) -> Mailbox | None:
+def _needs_mailbox(state: ShardState, device: int, missing: list[Need]) -> Mailbox | None:
     return None if missing_row(state.mailboxes, Kept.MAILBOX, device, missing) else state.mailboxes.rows[device]
 
 
-def _look_at_entries(state: Shard, queue: Queue, number: int, low: int, high: int) -> None:
+def _look_at_entries(state: ShardState, queue: Queue, number: int, low: int, high: int) -> None:
     """Raise KeyError unless these entries are in memory."""
     missing: list[Need] = []
     _needs_entries(state, queue, number, low, high, missing)
@@ -236,7 +235,7 @@ def _look_at_entries(state: Shard, queue: Queue, number: int, low: int, high: in
         raise KeyError(*missing)
 
 
-def _needs_entries(state: Shard, queue: Queue, number: int, low: int, high: int, missing: list[Need]) -> None:
+def _needs_entries(state: ShardState, queue: Queue, number: int, low: int, high: int, missing: list[Need]) -> None:
     if low > high:
         return
     entries = state.entries.get(number, {})

@@ -18,10 +18,10 @@ from nightmail.model.rows import Kept, Need, Numbers, RowKey, Stream
 from nightmail.model.words import Lane
 
 from . import ring
-from .state import State, missing_row
+from .state import ShardState, missing_row
 
 
-class Numbered(Protocol):
+class NumberedMessage(Protocol):
     """A message, as far as its number is concerned."""
 
     @property
@@ -38,13 +38,13 @@ class Numbered(Protocol):
     def tag(self) -> bytes: ...
 
 
-def needs_stream(state: State, by: int, to: int, missing: list[Need]) -> None:
+def needs_stream(state: ShardState, by: int, to: int, missing: list[Need]) -> None:
     missing_row(state.accounts, Kept.ACCOUNT, to, missing)
     if (by, to) not in state.streams.rows:
         missing.append(RowKey(Kept.STREAM, by, to))
 
 
-def take_number(state: State, key: tuple[int, int], stream: Stream, message: Numbered, version: int) -> int:
+def take_number(state: ShardState, key: tuple[int, int], stream: Stream, message: NumberedMessage, version: int) -> int:
     """Take the stream's next number for a message, and remember its answer. Returns the stamp.
 
     The caller has checked that it is the next one. `version` is the list that the message was sealed for.
@@ -67,7 +67,7 @@ def take_number(state: State, key: tuple[int, int], stream: Stream, message: Num
     return at
 
 
-def answer_from_memory(state: State, by: int, sent: Sent) -> Said | None:
+def answer_from_memory(state: ShardState, by: int, sent: Sent) -> Said | None:
     """The answer to a retry, if it can be given without going through the log once more."""
     stream = state.streams.rows.get((by, sent.to))
     if stream is None or sent.n > stream.lanes[sent.lane].last:

@@ -3,7 +3,7 @@
 Knows:   an account's settings, and the receipts that each of its devices has not acknowledged.
 Never:   merges failures of two reasons, or reports a number that nobody acknowledged.
 
-Receipts are not a queue but a set of changes: one per (stream, lane, peer device, state), whose
+Pending receipts are not a queue but a set: one per (stream, lane, peer device, state), whose
 interval grows and whose number moves on with it. So they stay as few as there are conversations.
 Failures stand alone while few receipts wait; a device that is away for long finds them in intervals, too.
 """
@@ -14,20 +14,19 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
 from nightmail.model.answers import Done
-from nightmail.model.effects import Answer, Changed
+from nightmail.model.effects import Answer, ReceiptsGrew
 from nightmail.model.ids import DEVICE_BITS, account_of
 from nightmail.model.notes import Looked
-from nightmail.model.records import ChangesAcked, Read, Receipted
+from nightmail.model.records import Read, Receipted, ReceiptsAcked
 from nightmail.model.refusals import AckAboveHead, UnknownAccount, UnknownDevice
-from nightmail.model.rows import Account, Change, ChangeKey, Changes, Entry, Kept, Need, RowKey
+from nightmail.model.rows import Account, Entry, Kept, Need, PendingReceipt, PendingReceipts, ReceiptKey, RowKey
 from nightmail.model.spans import Spans, add_span, pairs
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.words import Lane, MessageState, Reason
 
 from .rules import Steps
-from .state import NOTHING, missing_row
-from .state import State as Shard
+from .state import NOTHING, ShardState, missing_row
 
-DELIVERED, READ, FAILED, NO_REASON = State.DELIVERED, State.READ, State.FAILED, Reason.NONE
+DELIVERED, READ, FAILED, NO_REASON = MessageState.DELIVERED, MessageState.READ, MessageState.FAILED, Reason.NONE
 UNDECRYPTABLE, DONE = Reason.UNDECRYPTABLE, Done()
 
 
@@ -56,7 +55,7 @@ class Verdicts:
         if reason is UNDECRYPTABLE or entry.by >> DEVICE_BITS != self._account:
             add_span(self._failed.setdefault((entry.by, entry.to, reason), []), entry.n, entry.n)
 
-    def tell(self, state: Shard, lane: Lane) -> None:
+    def tell(self, state: ShardState, lane: Lane) -> None:
         to, device, at = self._account, self._device, state.shard.now
         for by, spans in self._delivered.items():
             numbers = ((spans[0], spans[1]),) if len(spans) == 2 else tuple(pairs(spans))
@@ -69,7 +68,7 @@ class Verdicts:
 # --- reading ----------------------------------------------------------------------------------
 
 
-def needs_read(state: Shard, by: int, read: Read) -> list[Need]:
+def needs_read(state: ShardState, by: int, read: Read) -> list[Need]:
     """The reader's account, and the streams that were read: nobody can have read what was never sent."""
     missing: list[Need] = []
     reader = account_of(by)
@@ -79,7 +78,7 @@ def needs_read(state: Shard, by: int, read: Read) -> list[Need]:
     return missing
 
 
-def step_read(state: Shard, by: int, via: int, read: Read) -> None:
+def step_read(state: ShardState, by: int, via: int, read: Read) -> None:
     """Tell a sender what was read, unless the reader keeps that to themselves."""
     reader = account_of(by)
     account = state.accounts.rows[reader]
@@ -97,7 +96,7 @@ def step_read(state: Shard, by: int, via: int, read: Read) -> None:
         state.effects.append(Answer(via, DONE))
 
 
-def _looked_at(state: Shard, reader: int, read: Read) -> dict[tuple[int, Lane], Spans]:
+def _looked_at(state: ShardState, reader: int, read: Read) -> dict[tuple[int, Lane], Spans]:
     """(Author, lane) → the numbers of theirs that were read, each once, however often they are listed."""
     looked: dict[tuple[int, Lane], Spans] = {}
     for span in read.spans if read.peer != reader else ():
@@ -113,23 +112,23 @@ def _looked_at(state: Shard, reader: int, read: Read) -> dict[tuple[int, Lane], 
 # --- receiving receipts -----------------------------------------------------------------------
 
 
-def needs_receipted(state: Shard, _by: int, receipt: Receipted) -> Sequence[Need]:
+def needs_receipted(state: ShardState, _by: int, receipt: Receipted) -> Sequence[Need]:
     number = receipt.by >> DEVICE_BITS
     if account := state.accounts.rows.get(number):
-        changes = state.changes.rows
+        receipts = state.receipts.rows
         for device in account.devices:
-            if device not in changes:
+            if device not in receipts:
                 break
         else:
             return NOTHING
     missing: list[Need] = []
     if not missing_row(state.accounts, Kept.ACCOUNT, number, missing) and account is not None:
         for device in account.devices:
-            missing_row(state.changes, Kept.CHANGES, device, missing)
+            missing_row(state.receipts, Kept.RECEIPTS, device, missing)
     return missing
 
 
-def step_receipted(state: Shard, _by: int, _via: int, receipt: Receipted) -> None:
+def step_receipted(state: ShardState, _by: int, _via: int, receipt: Receipted) -> None:
     """Let every device of the sender's account know."""
     account = state.accounts.rows[receipt.by >> DEVICE_BITS]
     if account is None:
@@ -148,104 +147,104 @@ def _hearers(account: Account, receipt: Receipted) -> Iterable[int]:
     return account.devices
 
 
-def note(state: Shard, device: int, receipt: Receipted) -> None:
+def note(state: ShardState, device: int, receipt: Receipted) -> None:
     """Merge a receipt into what one device has yet to hear."""
-    changes = state.changes.rows[device]
-    if changes is None:
-        changes = state.changes.rows[device] = Changes()
+    receipts = state.receipts.rows[device]
+    if receipts is None:
+        receipts = state.receipts.rows[device] = PendingReceipts()
     r = receipt
     if r.state == FAILED:
-        _note_failures(changes, r, state.shard.limits.failures_alone - len(changes.items))
+        _note_failures(receipts, r, state.shard.limits.failures_alone - len(receipts.items))
     else:
-        _put(changes, (r.by, r.to, r.lane, r.device, r.state, 0), r, r.numbers)
-    state.changes.changed[device] = state.offset
-    state.effects.append(Changed(device))
+        _put(receipts, (r.by, r.to, r.lane, r.device, r.state, 0), r, r.numbers)
+    state.receipts.changed[device] = state.offset
+    state.effects.append(ReceiptsGrew(device))
 
 
-def _note_failures(changes: Changes, r: Receipted, room: int) -> None:
+def _note_failures(receipts: PendingReceipts, r: Receipted, room: int) -> None:
     """The first `room` of them stand alone; the others share an interval with those of the same reason."""
     shared: list[tuple[int, int]] = []
     for low, high in r.numbers:
         first_shared = min(low + max(room, 0), high + 1)
         for n in range(low, first_shared):
-            _put(changes, (r.by, r.to, r.lane, r.device, r.state, n), r, ((n, n),))
+            _put(receipts, (r.by, r.to, r.lane, r.device, r.state, n), r, ((n, n),))
         room -= first_shared - low
         if first_shared <= high:
             shared.append((first_shared, high))
     if shared:
-        _put(changes, (r.by, r.to, r.lane, r.device, r.state, -r.reason), r, tuple(shared))
+        _put(receipts, (r.by, r.to, r.lane, r.device, r.state, -r.reason), r, tuple(shared))
 
 
-def _put(changes: Changes, key: ChangeKey, receipt: Receipted, numbers: tuple[tuple[int, int], ...]) -> None:
-    changes.head = seq = changes.head + 1
-    change = changes.items.pop(key, None) if changes.items else None
-    if change is None:
+def _put(receipts: PendingReceipts, key: ReceiptKey, receipt: Receipted, numbers: tuple[tuple[int, int], ...]) -> None:
+    receipts.head = seq = receipts.head + 1
+    pending = receipts.items.pop(key, None) if receipts.items else None
+    if pending is None:
         spans: Spans = []
-        change = Change(key, seq, receipt.at, receipt.reason, spans)
+        pending = PendingReceipt(key, seq, receipt.at, receipt.reason, spans)
     else:
-        change.seq, change.at, change.reason, spans = seq, receipt.at, receipt.reason, change.numbers
+        pending.seq, pending.at, pending.reason, spans = seq, receipt.at, receipt.reason, pending.numbers
     for low, high in numbers:
         add_span(spans, low, high)
-    changes.items[key] = change
+    receipts.items[key] = pending
 
 
 # --- handing receipts out ---------------------------------------------------------------------
 
 
-def needs_changes(state: Shard, device: int) -> Sequence[Need]:
-    if device in state.changes.rows:
+def needs_receipts(state: ShardState, device: int) -> Sequence[Need]:
+    if device in state.receipts.rows:
         return NOTHING
     missing: list[Need] = []
-    missing_row(state.changes, Kept.CHANGES, device, missing)
+    missing_row(state.receipts, Kept.RECEIPTS, device, missing)
     return missing
 
 
-def changes_after(state: Shard, device: int, after: int, limit: int) -> list[Change]:
+def receipts_after(state: ShardState, device: int, after: int, limit: int) -> list[PendingReceipt]:
     """The oldest receipts behind `after`. The numbers grow, but are not without holes."""
-    changes = state.changes.rows[device]
-    if changes is None or changes.head <= after:
+    receipts = state.receipts.rows[device]
+    if receipts is None or receipts.head <= after:
         return []
-    return [change for change in changes.items.values() if change.seq > after][:limit]
+    return [receipt for receipt in receipts.items.values() if receipt.seq > after][:limit]
 
 
-def needs_changes_acked(state: Shard, by: int, _acked: ChangesAcked) -> Sequence[Need]:
+def needs_receipts_acked(state: ShardState, by: int, _acked: ReceiptsAcked) -> Sequence[Need]:
     """The receipts; if there never were any, the mailbox, which tells whether there is such a device."""
-    if state.changes.rows.get(by) is not None:
+    if state.receipts.rows.get(by) is not None:
         return NOTHING
     missing: list[Need] = []
-    if not missing_row(state.changes, Kept.CHANGES, by, missing):
+    if not missing_row(state.receipts, Kept.RECEIPTS, by, missing):
         missing_row(state.mailboxes, Kept.MAILBOX, by, missing)
     return missing
 
 
-def step_changes_acked(state: Shard, by: int, via: int, acked: ChangesAcked) -> None:
+def step_receipts_acked(state: ShardState, by: int, via: int, acked: ReceiptsAcked) -> None:
     """These receipts are safe on the device. One that moved on since has a higher number, and stays."""
-    changes, upto = state.changes.rows[by], acked.upto
-    if changes is None and state.mailboxes.rows[by] is None:
+    receipts, upto = state.receipts.rows[by], acked.upto
+    if receipts is None and state.mailboxes.rows[by] is None:
         state.effects.append(Answer(via, UnknownDevice(by)))
         return
-    head = changes.head if changes else 0
+    head = receipts.head if receipts else 0
     if upto > head:
         state.effects.append(Answer(via, AckAboveHead(head)))
         return
     if via:
         state.effects.append(Answer(via, DONE))
-    if changes is None:
+    if receipts is None:
         return
-    items = changes.items
-    heard = list(items if upto == changes.head else takewhile(lambda key: items[key].seq <= upto, items))
+    items = receipts.items
+    heard = list(items if upto == receipts.head else takewhile(lambda key: items[key].seq <= upto, items))
     if not heard:
         return  # A repeated or late ack says nothing new.
     for key in heard:
         del items[key]
-    state.changes.changed[by] = state.offset
+    state.receipts.changed[by] = state.offset
 
 
 STEPS: Steps = {
     1: {
-        ChangesAcked: (needs_changes_acked, step_changes_acked),
+        ReceiptsAcked: (needs_receipts_acked, step_receipts_acked),
         Read: (needs_read, step_read),
         Receipted: (needs_receipted, step_receipted),
     }
 }
-OPTIMISTIC = {ChangesAcked}
+OPTIMISTIC = {ReceiptsAcked}

@@ -7,10 +7,10 @@ from nightmail.model.records import Blocked, Closed, Listed, PinSet, ReceiptsSet
 from nightmail.model.refusals import AnyRefusal, NotAllowed, UnknownAccount, UnknownDevice
 from nightmail.model.rows import Account, Kept, Need
 
-from .state import State, missing_row
+from .state import ShardState, missing_row
 
 
-def needs_account(state: State, _by: int, body: Listed | Closed | Blocked | ReceiptsSet | PinSet) -> list[Need]:
+def needs_account(state: ShardState, _by: int, body: Listed | Closed | Blocked | ReceiptsSet | PinSet) -> list[Need]:
     """All that a record needs that changes nothing but its account."""
     missing: list[Need] = []
     missing_row(state.accounts, Kept.ACCOUNT, body.account, missing)

@@ -3,7 +3,7 @@
 Knows:   the numbers `low` to `last` of one lane, one slot each, in order and without holes.
 Touches: a `Numbers` row.
 
-Of an id only a checksum is kept: whoever asks again says the id. Contents are told apart by their
+Of an id only a checksum is kept: a sender that asks again says the id. Contents are told apart by their
 tags, so all that could slip through, once in four billion times, is a sender that gives one content
 two ids under one number.
 """
@@ -26,7 +26,7 @@ _SLOT = struct.Struct(f">{TAG_BYTES + 1}pIQQ")
 """Tag with its length, checksum of the id, stamp, list version."""
 SLOT_BYTES = _SLOT.size
 slot = _SLOT.pack
-"""Cuts a longer tag without a word. Whoever packs the tag of a `Sent` need not look: its form has TAG_BYTES."""
+"""Cuts a longer tag silently. The tag of a `Sent` need not be measured: its form has TAG_BYTES."""
 
 
 def keep(numbers: Numbers, answer: Accepted) -> None:

@@ -13,15 +13,15 @@ from typing import Any, TypeAlias
 from nightmail.model.records import AnyBody
 from nightmail.model.rows import Need
 
-from .state import NOTHING, State
+from .state import NOTHING, ShardState
 
-Needs: TypeAlias = Callable[[State, int, Any], Sequence[Need]]
+Needs: TypeAlias = Callable[[ShardState, int, Any], Sequence[Need]]
 """(state, author, body) → the rows that are missing."""
-Step: TypeAlias = Callable[[State, int, int, Any], None]
+Step: TypeAlias = Callable[[ShardState, int, int, Any], None]
 """(state, author, answer address, body)."""
 Fold: TypeAlias = Mapping[type[AnyBody], tuple[Needs, Step]]
 Steps: TypeAlias = Mapping[int, Fold]
 
 
-def needs_nothing(_state: State, _by: int, _body: AnyBody) -> Sequence[Need]:
+def needs_nothing(_state: ShardState, _by: int, _body: AnyBody) -> Sequence[Need]:
     return NOTHING

@@ -20,21 +20,21 @@ from nightmail.model.refusals import (
     UnknownRecipient,
 )
 from nightmail.model.rows import Account, Entry, Need, Stream
-from nightmail.model.words import Reason, State
+from nightmail.model.words import MessageState, Reason
 
 from . import mailbox, ring
 from .mailbox import file
 from .numbering import answer_out_of_turn, needs_stream, take_number
 from .rules import Steps
-from .state import State as Shard
+from .state import ShardState
 
-FAILED = State.FAILED
+FAILED = MessageState.FAILED
 
 
 # --- a message --------------------------------------------------------------------------------
 
 
-def needs_sent(state: Shard, by: int, sent: Sent) -> list[Need]:
+def needs_sent(state: ShardState, by: int, sent: Sent) -> list[Need]:
     missing: list[Need] = []
     needs_stream(state, by, sent.to, missing)
     for envelope in sent.envelopes:
@@ -43,7 +43,7 @@ def needs_sent(state: Shard, by: int, sent: Sent) -> list[Need]:
     return missing
 
 
-def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
+def step_sent(state: ShardState, by: int, via: int, sent: Sent) -> None:
     """Take the number and answer; file one entry per device with room; a device without any fails alone.
 
     In one piece, because calls are what a message costs most.
@@ -85,7 +85,7 @@ def step_sent(state: Shard, by: int, via: int, sent: Sent) -> None:
     state.effects.append(Answer(via, Accepted(id_, tag, at, sent.list_version)))
 
 
-def _check(state: Shard, account: Account | None, by: int, sent: Sent) -> AnyRefusal | None:
+def _check(state: ShardState, account: Account | None, by: int, sent: Sent) -> AnyRefusal | None:
     """Sealed for exactly the listed devices (a re-seal: for some of them), one of which has room."""
     if account is None or account.closed:
         return UnknownRecipient(sent.to)
@@ -128,13 +128,13 @@ def _stale(account: Account, by: int, sent: Sent) -> StaleDevices:
 # --- a number that was given up ---------------------------------------------------------------
 
 
-def needs_voided(state: Shard, by: int, voided: Voided) -> list[Need]:
+def needs_voided(state: ShardState, by: int, voided: Voided) -> list[Need]:
     missing: list[Need] = []
     needs_stream(state, by, voided.to, missing)
     return missing
 
 
-def step_voided(state: Shard, by: int, via: int, voided: Voided) -> None:
+def step_voided(state: ShardState, by: int, via: int, voided: Voided) -> None:
     """Consume a number, unless its message was accepted after all: then say so."""
     stream = state.streams.rows[by, voided.to] or Stream()
     numbers = stream.lanes[voided.lane]

@@ -1,16 +1,18 @@
-"""What an operator says to a shard as a whole: its limits, and the version of its fold.
+"""What concerns a shard as a whole: its limits, and the version of its fold.
 
-Knows:   the newest version that this program has.
+Knows:   the newest version that this program has, and which version a cluster may raise.
 Touches: the shard's own row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from nightmail.model.records import FoldRaised, LimitsSet
 
 from .due import begin_fine_slots
 from .rules import Steps, needs_nothing
-from .state import State
+from .state import ShardState
 
 
 class FoldTooNew(Exception):
@@ -21,18 +23,33 @@ class FoldTooNew(Exception):
         super().__init__(f"the log is folded as version {version} says; this program knows up to {newest}")
 
 
-def step_limits_set(state: State, _by: int, _via: int, limits_set: LimitsSet) -> None:
+def step_limits_set(state: ShardState, _by: int, _via: int, limits_set: LimitsSet) -> None:
     state.shard.limits = limits_set.limits
 
 
-def step_fold_raised(state: State, _by: int, _via: int, raised: FoldRaised) -> None:
+def step_fold_raised(state: ShardState, _by: int, _via: int, raised: FoldRaised) -> None:
+    raise_fold(state, raised.version)
+
+
+def raise_fold(state: ShardState, version: int) -> None:
+    """From here on records are folded as `version` says, unless a newer one was raised before."""
     shard = state.shard
-    if raised.version > state.newest_fold:
-        raise FoldTooNew(raised.version, state.newest_fold)
-    if shard.fold < 2 <= raised.version:
+    if version > state.newest_fold:
+        raise FoldTooNew(version, state.newest_fold)
+    if shard.fold < 2 <= version:
         begin_fine_slots(shard)
-    shard.fold = max(shard.fold, raised.version)
+    shard.fold = max(shard.fold, version)
     state.notice_fold()
+
+
+def fold_to_raise(present: int, supported: Collection[int]) -> int | None:
+    """The version that a shard is raised to; None if it stays at `present`.
+
+    `supported` has the newest version of every node that may own the shard: one that cannot fold what another has
+    raised would have to stop.
+    """
+    common = min(supported, default=present)
+    return common if common > present else None
 
 
 STEPS: Steps = {

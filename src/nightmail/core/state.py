@@ -21,15 +21,17 @@ from nightmail.model.notes import Note
 from nightmail.model.records import AnyBody, Told
 from nightmail.model.rows import (
     Account,
-    Changes,
     DeadLetter,
     Due,
     DueHour,
     Entry,
     Kept,
     Keys,
+    LetterClasses,
+    LetterPage,
     Mailbox,
     Need,
+    PendingReceipts,
     Row,
     RowKey,
     Shard,
@@ -116,7 +118,7 @@ class Table(MutableMapping[K, R | None]):
         return len(self.rows)
 
 
-class State:
+class ShardState:
     """One shard after folding everything up to `offset`."""
 
     def __init__(self, index: int = 0, shards: int = 1, newest_fold: int = NEWEST_FOLD) -> None:
@@ -132,18 +134,22 @@ class State:
         self.keys: Table[int, Keys] = Table(Keys)
         self.streams: Table[tuple[int, int], Stream] = Table(Stream)
         self.mailboxes: Table[int, Mailbox] = Table(Mailbox)
-        self.changes: Table[int, Changes] = Table(Changes)
+        self.receipts: Table[int, PendingReceipts] = Table(PendingReceipts)
         self.due_hours: Table[int, DueHour] = Table(DueHour)
         self.due: Table[int, Due] = Table(Due)
         self.dead_letters: Table[int, DeadLetter] = Table(DeadLetter)
+        self.letter_classes: Table[int, LetterClasses] = Table(LetterClasses)
+        self.letter_pages: Table[int, LetterPage] = Table(LetterPage)
         self.by_number: dict[Kept, Table[int, Any]] = {
             Kept.ACCOUNT: self.accounts,
             Kept.MAILBOX: self.mailboxes,
-            Kept.CHANGES: self.changes,
+            Kept.RECEIPTS: self.receipts,
             Kept.DUE_HOUR: self.due_hours,
             Kept.DUE: self.due,
             Kept.DEAD_LETTER: self.dead_letters,
             Kept.KEYS: self.keys,
+            Kept.LETTER_CLASSES: self.letter_classes,
+            Kept.LETTER_PAGE: self.letter_pages,
         }
 
         self.entries: dict[int, Entries] = {}
@@ -154,7 +160,7 @@ class State:
         """Ciphertext of what was filed since, at most. An ack takes back what it ends, if nothing of that was saved;
         what ends otherwise counts until the next checkpoint."""
         self.loaded: list[tuple[int, int]] = []
-        """(queue, seq) of entries that were read from the store, until whoever lets go of entries takes note."""
+        """(queue, seq) of entries that were read from the store, until the cache takes note of them."""
         self.stored: dict[int, int] = {}
         """Queue → the highest entry that the store may hold. Beside the row, because it depends on when we saved."""
         self.cleared: dict[int, int] = {}
@@ -188,7 +194,7 @@ class State:
         k = told[there] = told.get(there, 0) + 1
         self.forwards.append(Forward(there, k, body))
 
-    # --- for whoever loads and saves ------------------------------------------------------------
+    # --- for the engine, which loads and saves --------------------------------------------------
 
     def install(self, key: RowKey, data: bytes | None) -> None:
         """Put a row where the fold can see it. What is here already is newer, and stays."""

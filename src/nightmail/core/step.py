@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from nightmail.model.records import AnyBody
 
-from . import copies, deadletters, devices, due, endings, forwards, keys, lock, mailbox, receipts, send, shard
+from . import copies, deadletters, devices, due, expiry, forwards, keys, lock, mailbox, receipts, send, shard
 from .rules import Fold
 from .state import NEWEST_FOLD
 
-MODULES = (send, copies, mailbox, receipts, devices, lock, keys, due, endings, forwards, shard, deadletters)
+MODULES = (send, copies, mailbox, receipts, devices, lock, keys, due, expiry, forwards, shard, deadletters)
 
 
 def _merged(version: int) -> Fold:
@@ -35,6 +35,6 @@ FOLDS: dict[int, Fold] = {version: _merged(version) for version in range(1, NEWE
 """Fold version → what each record needs and does. A shard folds as its `FoldRaised` records say."""
 
 OPTIMISTIC: frozenset[type[AnyBody]] = frozenset(
-    {*send.OPTIMISTIC, *mailbox.OPTIMISTIC, *receipts.OPTIMISTIC, *forwards.OPTIMISTIC}
+    kind for module in MODULES for kind in getattr(module, "OPTIMISTIC", ())
 )
 """Records whose steps may be tried without asking for their needs."""

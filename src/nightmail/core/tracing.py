@@ -12,14 +12,14 @@ import msgspec
 from msgspec import Struct
 
 from nightmail.model.ids import SERVER, MessageId
-from nightmail.model.notes import Connected, Dropped, Looked, Note, Placed, Taken
+from nightmail.model.notes import ConnectionChanged, Dropped, Looked, Note, Placed, Taken
 from nightmail.model.traces import Event, Trace
-from nightmail.model.words import Reason, State
+from nightmail.model.words import MessageState, Reason
 
 decode_notes = msgspec.msgpack.Decoder(list[Note]).decode
 
 
-class Place(Struct):
+class FiledEntry(Struct):
     """Where one device's entry of a message, or of a re-seal of it, was filed, and what became of it there."""
 
     placed: Placed
@@ -29,7 +29,7 @@ class Place(Struct):
     """Which event tells of it; -1: none, its mailbox was full."""
     online: bool | None = None
     """Whether the device was connected then, as far as it is known."""
-    state: State = State.SENT
+    state: MessageState = MessageState.SENT
 
 
 def author_of(message_id: str) -> int:
@@ -45,18 +45,18 @@ def placements(message_id: str, pieces: Iterable[bytes]) -> Iterator[Placed]:
                 yield note
 
 
-BEST_LAST = (State.FAILED, State.SENT, State.DELIVERED, State.READ)
+BEST_LAST = (MessageState.FAILED, MessageState.SENT, MessageState.DELIVERED, MessageState.READ)
 """A message that failed on a device and was sealed again for it is still on its way."""
 
 
 def trace(message_id: str, placed: Iterable[Placed], pieces: Iterable[bytes]) -> Trace:
     """Follow the placements through the notes of the devices they went to. A note that comes twice is told once."""
     found = Trace(message_id, [], {})
-    places: list[Place] = []
+    places: list[FiledEntry] = []
     for note in dict.fromkeys(placed):
         found.events.append(Event(note.at, 0, "blocked" if note.blocked else "copied" if note.copy else "accepted"))
         for device, seq in note.places:
-            place = Place(note, device, seq)
+            place = FiledEntry(note, device, seq)
             places.append(place)
             if seq:
                 place.filed = len(found.events)
@@ -66,7 +66,7 @@ def trace(message_id: str, placed: Iterable[Placed], pieces: Iterable[bytes]) ->
     connected: set[int] = set()
     for piece in pieces:
         for note in decode_notes(piece):
-            if type(note) is Connected:
+            if type(note) is ConnectionChanged:
                 _note_connection(connected, note)
                 continue
             for place in places:
@@ -80,7 +80,7 @@ def trace(message_id: str, placed: Iterable[Placed], pieces: Iterable[bytes]) ->
     return found
 
 
-def _note_connection(connected: set[int], note: Connected) -> None:
+def _note_connection(connected: set[int], note: ConnectionChanged) -> None:
     """Who is connected from this line on."""
     if note.here:
         connected.add(note.device)
@@ -90,7 +90,7 @@ def _note_connection(connected: set[int], note: Connected) -> None:
         connected.discard(note.device)
 
 
-def _follow(found: Trace, place: Place, note: Note, connected: set[int]) -> None:
+def _follow(found: Trace, place: FiledEntry, note: Note, connected: set[int]) -> None:
     placed, here = place.placed, (place.device, place.placed.lane)
     match note:
         case Placed() if place.online is None and note == placed:
@@ -99,22 +99,22 @@ def _follow(found: Trace, place: Place, note: Note, connected: set[int]) -> None
             if place.seq in note.unreadable:
                 _fail(found, place, note.at, Reason.UNDECRYPTABLE)
             else:
-                _reach(found, place, note.at, State.DELIVERED)
+                _reach(found, place, note.at, MessageState.DELIVERED)
             found.events.append(Event(note.at, place.device, "deleted"))
         case Dropped() if (note.device, note.lane) == here and note.seq == place.seq:
             _fail(found, place, note.at, note.reason)
             found.events.append(Event(note.at, place.device, "deleted"))
         case Looked() if (note.device, note.lane, note.by) == (*here, placed.by) and note.low <= placed.n <= note.high:
-            _reach(found, place, note.at, State.READ)
+            _reach(found, place, note.at, MessageState.READ)
         case _:
             pass
 
 
-def _reach(found: Trace, place: Place, at: int, state: State) -> None:
+def _reach(found: Trace, place: FiledEntry, at: int, state: MessageState) -> None:
     found.events.append(Event(at, place.device, state.name.lower()))
     place.state = max(place.state, state)
 
 
-def _fail(found: Trace, place: Place, at: int, reason: Reason) -> None:
+def _fail(found: Trace, place: FiledEntry, at: int, reason: Reason) -> None:
     found.events.append(Event(at, place.device, f"failed:{reason.name.lower()}"))
-    place.state = State.FAILED
+    place.state = MessageState.FAILED

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from nightmail.core.state import State, Table
+from nightmail.core.state import ShardState, Table
 from nightmail.model.rows import queue_id
 
 
-def shrink(state: State, rows_max: int) -> None:
+def shrink(state: ShardState, rows_max: int) -> None:
     """Drop the rows that have not changed for longest, until at most `rows_max` are left.
 
     A changed row is not saved yet and stays. A row that is saved moves to the back of its table
@@ -32,7 +32,7 @@ def shrink(state: State, rows_max: int) -> None:
                     state.stored.pop(queue, None)
 
 
-def forget_keys(state: State) -> None:
+def forget_keys(state: ShardState) -> None:
     """Drop all keys that are saved: a conversation needs them once, when it begins, and they are large.
 
     So no more of them are in memory than start the next checkpoint (`checkpoint_rows` / `KEYS_WEIGHT`,
@@ -43,14 +43,14 @@ def forget_keys(state: State) -> None:
         del rows[device]
 
 
-def freshen(state: State) -> None:
+def freshen(state: ShardState) -> None:
     """Move every changed row to the back of its table."""
     for table in state.tables():
         for key in table.changed:
             table.rows[key] = table.rows.pop(key)
 
 
-def forget_entries(state: State, saved: Iterable[tuple[int, int]]) -> None:
+def forget_entries(state: ShardState, saved: Iterable[tuple[int, int]]) -> None:
     """Drop entries that the store holds, too: they were saved to it or read from it.
 
     An entry that is needed again is read again.

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from nightmail.core.mailbox import needs_offer, offer
-from nightmail.core.receipts import changes_after, needs_changes
-from nightmail.core.state import State
+from nightmail.core.receipts import needs_receipts, receipts_after
+from nightmail.core.state import ShardState
 from nightmail.model.answers import Said
-from nightmail.model.effects import Answer, Changed, Dismissed, Effect, Grew, Low
+from nightmail.model.effects import Answer, Dismissed, Effect, Grew, Low, ReceiptsGrew
 from nightmail.model.ids import MessageId
 from nightmail.model.records import Record
-from nightmail.model.rows import Account, Change, Entry, Gap, Kept, Need, RowKey
+from nightmail.model.rows import Account, Entry, Gap, Kept, Need, PendingReceipt, RowKey
 from nightmail.model.traces import Trace
 from nightmail.model.words import Lane, Reason
 
@@ -32,7 +32,7 @@ LINE_BITS = 64 - REF_BITS
 ASK_AGAIN_MS = 1_000
 """Then a question is asked again: rows could not be read, or the state was rebuilt meanwhile."""
 
-Question: TypeAlias = tuple[Callable[[State], Sequence[Need]], Callable[[State], None], int]
+Question: TypeAlias = tuple[Callable[[ShardState], Sequence[Need]], Callable[[ShardState], None], int]
 
 
 class LoopDesk:
@@ -88,14 +88,14 @@ class LoopDesk:
                 lambda state: then(*_offer(state, device, lane, after, limit, limit_bytes)),
             )
 
-    def changes(self, device: int, after: int, limit: int, then: Callable[[Sequence[Change]], None]) -> None:
+    def receipts(self, device: int, after: int, limit: int, then: Callable[[Sequence[PendingReceipt]], None]) -> None:
         state = self._state
-        if state is not None and not needs_changes(state, device):
-            then(changes_after(state, device, after, limit))
+        if state is not None and not needs_receipts(state, device):
+            then(receipts_after(state, device, after, limit))
         else:
             self._wait(
-                lambda state: needs_changes(state, device),
-                lambda state: then(changes_after(state, device, after, limit)),
+                lambda state: needs_receipts(state, device),
+                lambda state: then(receipts_after(state, device, after, limit)),
             )
 
     def account(self, account: int, then: Callable[[Account | None], None]) -> None:
@@ -117,12 +117,12 @@ class LoopDesk:
         self._tracer.ask(message_id, *self._loop.unsaved_notes(), then)
 
     @property
-    def _state(self) -> State | None:
+    def _state(self) -> ShardState | None:
         """What is in memory, if it may be looked at."""
         assert self._loop is not None
         return self._loop.state if self._loop.ready else None
 
-    def _wait(self, wanted: Callable[[State], Sequence[Need]], then: Callable[[State], None]) -> None:
+    def _wait(self, wanted: Callable[[ShardState], Sequence[Need]], then: Callable[[ShardState], None]) -> None:
         """Ask for rows that are not in memory."""
         self._asked = number = self._asked + 1
         self._waiting[number] = wanted, then, self._pace()
@@ -131,7 +131,7 @@ class LoopDesk:
     def _ask(self, number: int) -> None:
         wanted, then, _ = self._waiting[number]
 
-        def found(state: State) -> None:
+        def found(state: ShardState) -> None:
             if self._waiting.pop(number, None):
                 then(state)
 
@@ -159,7 +159,7 @@ class LoopDesk:
                     on_answer(effect.via & REF_MASK, effect.said)
             elif type(effect) is Grew:
                 grown[effect.device, effect.lane] = None
-            elif type(effect) is Changed:
+            elif type(effect) is ReceiptsGrew:
                 listener.changed(effect.device)
             elif type(effect) is Dismissed:
                 listener.dismissed(effect.device)
@@ -171,7 +171,7 @@ class LoopDesk:
 
 
 def _offer_at_once(
-    state: State, device: int, lane: Lane, after: int, limit: int, limit_bytes: int
+    state: ShardState, device: int, lane: Lane, after: int, limit: int, limit_bytes: int
 ) -> tuple[list[Offered], bool] | None:
     """What `_offer` says in the usual case: all that waits is in memory, and nothing is missing in between."""
     mailbox, entries = state.mailboxes.rows.get(device), state.entries.get(device << 1 | lane)
@@ -192,7 +192,7 @@ def _offer_at_once(
 
 
 def _offer(
-    state: State, device: int, lane: Lane, after: int, limit: int, limit_bytes: int
+    state: ShardState, device: int, lane: Lane, after: int, limit: int, limit_bytes: int
 ) -> tuple[list[Offered], bool]:
     """Consecutive entries together, up to so many bytes; and whether there is more."""
     mailbox = state.mailboxes[device]

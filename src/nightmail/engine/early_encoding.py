@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nightmail.core.state import SHARD, State, Table, encode_row
+from nightmail.core.state import SHARD, ShardState, Table, encode_row
 from nightmail.model.notes import Note
 from nightmail.model.rows import Kept
 
@@ -94,7 +94,7 @@ class _EarlyEntries:
         self._bytes = 0
         """How much had been filed at that call."""
 
-    def encode(self, state: State) -> None:
+    def encode(self, state: ShardState) -> None:
         """Encode entries that were seen at the last call and still wait, once enough was filed since."""
         filed = state.filed_bytes
         self._bytes = min(self._bytes, filed)
@@ -113,7 +113,7 @@ class _EarlyEntries:
                 self._seen.append((queue, self._upto.get(queue, first - 1) + 1, head))
                 self._upto[queue] = head
 
-    def take(self, state: State) -> list[tuple[int, int, bytes]]:
+    def take(self, state: ShardState) -> list[tuple[int, int, bytes]]:
         """All entries filed that still wait."""
         ready = self._ready
         return [
@@ -137,7 +137,7 @@ class EarlyEncoding:
         """Those lines, encoded."""
         self._mark: _Mark | None = None
 
-    def look(self, state: State, now: int) -> None:
+    def look(self, state: ShardState, now: int) -> None:
         """To be called a few times a second, between two records."""
         if len(state.notes) >= LINES:
             self._take_lines(state)
@@ -150,18 +150,18 @@ class EarlyEncoding:
                 table.encode(count, mark.offset)
         self._mark = _Mark(now, state.offset, [len(table.changed) for table in state.tables()])
 
-    def take_rows(self, state: State) -> list[Saving]:
+    def take_rows(self, state: ShardState) -> list[Saving]:
         """All rows that changed since the last checkpoint, as they are now."""
         taken: list[Saving] = [saving(SHARD, state.offset, encode_row(state.shard))]
         for table in self._of(state):
             taken += table.take()
         return taken
 
-    def take_entries(self, state: State) -> list[tuple[int, int, bytes]]:
+    def take_entries(self, state: ShardState) -> list[tuple[int, int, bytes]]:
         """All entries filed since the last checkpoint that still wait."""
         return self._entries.take(state)
 
-    def take_notes(self, state: State) -> list[bytes]:
+    def take_notes(self, state: ShardState) -> list[bytes]:
         """All lines since the last checkpoint."""
         self._take_lines(state)
         return self.pieces
@@ -171,12 +171,12 @@ class EarlyEncoding:
         self._tables, self._entries, self.pieces = [], _EarlyEntries(self._step_bytes), []
         self.lines, self._mark = 0, None
 
-    def _take_lines(self, state: State) -> None:
+    def _take_lines(self, state: ShardState) -> None:
         self.lines += len(state.notes)
         self.pieces += encode_pieces(state.notes)
         state.notes.clear()
 
-    def _of(self, state: State) -> list[_EarlyRows]:
+    def _of(self, state: ShardState) -> list[_EarlyRows]:
         if not self._tables:
             kinds = (Kept.STREAM, *state.by_number)
             self._tables = [_EarlyRows(kind, table) for kind, table in zip(kinds, state.tables(), strict=True)]

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from nightmail.core.deadletters import bury, needs_bury
 from nightmail.core.shard import FoldTooNew
-from nightmail.core.state import SHARD, State
+from nightmail.core.state import SHARD, ShardState
 from nightmail.core.step import FOLDS, OPTIMISTIC
 from nightmail.model.effects import Effect, Forward
 from nightmail.model.ids import SERVER
@@ -66,7 +66,7 @@ class Folding:
         self,
         log: Log,
         rows: Rows,
-        new_state: Callable[[], State],
+        new_state: Callable[[], ShardState],
         on_folded: Callable[[Folded], None],
         on_poison: Callable[[int, Exception], None],
         on_trouble: Callable[[str], None],
@@ -223,9 +223,9 @@ class Folding:
                 self._stop(error)
                 return False
             except BadRecord as error:
-                bury(state, offset, batch.data[offset - first], str(error), SERVER, 0, None)
-                state.offset = offset
-                self._on_poison(offset, error)
+                if not self._bury_unreadable(offset, batch.data[offset - first], error):
+                    self._index, self._careful = offset - first, True
+                    return False
             except Exception as error:  # noqa: BLE001  # whatever a mistake of ours may raise
                 self._poisoned.setdefault((offset, self._nth), []).append(type(error).__name__)
                 self._careful = self.wants_rebuild = True
@@ -275,20 +275,38 @@ class Folding:
         step(state, by, via, body)
         return True
 
-    def _has(self, missing: Sequence[Need], body: AnyBody) -> bool:
+    def _has(self, missing: Sequence[Need], body: AnyBody | BadRecord) -> bool:
         """Ask for rows. False if they are not here yet: the record waits, and `run` comes back to it."""
         self._rounds += 1
         assert self._rounds <= ROUNDS_MAX, f"the needs of {type(body).__name__} never end"
         self._load(missing, self.run)
         return not (self._loading or self.wants_rebuild or self.stopped)
 
-    def _needs_bury(self, offset: int, state: State, by: int, body: AnyBody) -> Sequence[Need]:
-        return needs_bury(state, by, body) if self._is_buried_with_care(offset) else ()
+    def _bury_unreadable(self, offset: int, data: bytes, error: BadRecord) -> bool:
+        """Set aside bytes that are no record. False: waiting for rows."""
+        state = self.state
+        while missing := needs_bury(state, offset, str(error), SERVER, None):
+            if not self._has(missing, error):
+                return False
+        self._rounds = 0
+        self._careful = bool(self._poisoned)
+        state.offset = offset
+        bury(state, offset, data, str(error), SERVER, 0, None)
+        self._on_poison(offset, error)
+        return True
 
-    def _bury(self, offset: int, data: bytes, state: State, by: int, via: int, body: AnyBody) -> None:
+    def _needs_bury(self, offset: int, state: ShardState, by: int, body: AnyBody) -> Sequence[Need]:
+        careful = body if self._is_buried_with_care(offset) else None
+        return needs_bury(state, offset, self._error(offset, body), by, careful)
+
+    def _bury(self, offset: int, data: bytes, state: ShardState, by: int, via: int, body: AnyBody) -> None:
         """Set aside a record that raised before. What follows from others under its offset goes on."""
-        error = f"{self._poisoned[offset, self._nth][0]} in {type(body).__name__}"
-        bury(state, offset, data, error, by, via, body if self._is_buried_with_care(offset) else None)
+        careful = body if self._is_buried_with_care(offset) else None
+        bury(state, offset, data, self._error(offset, body), by, via, careful)
+
+    def _error(self, offset: int, body: AnyBody) -> str:
+        """What a letter says about a record that raised before."""
+        return f"{self._poisoned[offset, self._nth][0]} in {type(body).__name__}"
 
     def _is_buried_with_care(self, offset: int) -> bool:
         """The rows that a record would have changed are looked at once more, unless that, too, has raised."""
@@ -362,7 +380,7 @@ class Folding:
             return False
         return True
 
-    def read(self, wanted: Callable[[State], Sequence[Need]], then: Callable[[State], None]) -> None:
+    def read(self, wanted: Callable[[ShardState], Sequence[Need]], then: Callable[[ShardState], None]) -> None:
         """Look at rows outside the fold: call `then` once nothing that `wanted` names is missing.
 
         Not called at all if the rows cannot be read, or the state is rebuilt meanwhile: ask again.

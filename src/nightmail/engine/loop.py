@@ -21,19 +21,19 @@ from msgspec import Struct
 
 from nightmail.core.due import is_due
 from nightmail.core.numbering import answer_from_memory
-from nightmail.core.state import State
+from nightmail.core.state import ShardState
 from nightmail.core.step import FOLDS
 from nightmail.model.answers import Said
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.ids import SERVER
 from nightmail.model.limits import DAY_MS, FoldLimits
-from nightmail.model.notes import Connected, Note
+from nightmail.model.notes import ConnectionChanged, Note
 from nightmail.model.records import (
     Acked,
     AnyBody,
-    ChangesAcked,
     FoldRaised,
     LimitsSet,
+    ReceiptsAcked,
     Record,
     Sent,
     Ticked,
@@ -111,7 +111,7 @@ class Loop:
         clock: Callable[[], int],
         on_effects: Callable[[Sequence[Effect]], None],
         *,
-        new_state: Callable[[], State] = State,
+        new_state: Callable[[], ShardState] = ShardState,
         forwarder: Forwarder | None = None,
         pace: Callable[[], int] | None = None,
         later: Callable[[int, Callable[[], None]], None] | None = None,
@@ -151,7 +151,7 @@ class Loop:
         """The newest offset whose effects were handed out: a rebuild does not repeat them."""
 
     @property
-    def state(self) -> State:
+    def state(self) -> ShardState:
         return self._folding.state
 
     @property
@@ -237,7 +237,7 @@ class Loop:
         """A line for the delivery log. It is saved with the next record that is, so only so many wait for one."""
         state = self._folding.state
         if self.ready and self._saver.lines(state) < self.limits.saver.checkpoint_notes:
-            state.notes.append(Connected(self._clock(), device, here))
+            state.notes.append(ConnectionChanged(self._clock(), device, here))
             state.noted.add(device)
 
     def flush(self) -> None:
@@ -347,7 +347,7 @@ class Loop:
         if record.via:
             self._on_effects([Answer(record.via, said)])
 
-    def read(self, wanted: Callable[[State], Sequence[Need]], then: Callable[[State], None]) -> None:
+    def read(self, wanted: Callable[[ShardState], Sequence[Need]], then: Callable[[ShardState], None]) -> None:
         """Look at rows: `then` is called with the state once nothing that `wanted` names is missing."""
         if self.ready:
             self._folding.read(wanted, then)
@@ -397,7 +397,7 @@ class Loop:
         self._failed_at = self._pace()
         for record in unknown:
             body = record.body
-            if not record.via and isinstance(body, Acked | ChangesAcked):
+            if not record.via and isinstance(body, Acked | ReceiptsAcked):
                 queue = (record.by, body.lane if isinstance(body, Acked) else None)
                 before = self._unheard.get(queue)
                 if before is None or before[1] < body.upto:

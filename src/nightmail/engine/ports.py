@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from nightmail.model.answers import Said
 from nightmail.model.records import Record
-from nightmail.model.rows import Account, Change, Entry, EntryRange, Gap, Kept, Need, RowKey
+from nightmail.model.rows import Account, Entry, EntryRange, Gap, Kept, Need, PendingReceipt, RowKey
 from nightmail.model.traces import Trace
 from nightmail.model.words import Lane
 
@@ -266,7 +266,7 @@ class Desk(Protocol):
         """
         ...
 
-    def changes(self, device: int, after: int, limit: int, then: Callable[[Sequence[Change]], None]) -> None:
+    def receipts(self, device: int, after: int, limit: int, then: Callable[[Sequence[PendingReceipt]], None]) -> None:
         """The oldest receipts behind `after`."""
         ...
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from nightmail.core.state import KEYS_WEIGHT, State
+from nightmail.core.state import KEYS_WEIGHT, ShardState
 
 from .cache import forget_entries, forget_keys, freshen, shrink
 from .early_encoding import EarlyEncoding
@@ -71,20 +71,20 @@ class Saver:
         """The delivery log's lines that are being saved or will be, except those that the state still has."""
         return [*(self._saving.notes if self._saving else ()), *self._early.pieces]
 
-    def lines(self, state: State) -> int:
+    def lines(self, state: ShardState) -> int:
         """Of the delivery log, since the last checkpoint."""
         return len(state.notes) + self._early.lines
 
-    def unsaved(self, state: State) -> int:
+    def unsaved(self, state: ShardState) -> int:
         """Rows and lines of the delivery log that only the log would bring back after a crash now."""
         saving = len(self._saving.rows) if self._saving else 0
         return state.count_changed() + self.lines(state) + saving
 
-    def unsaved_bytes(self, state: State) -> int:
+    def unsaved_bytes(self, state: ShardState) -> int:
         """Likewise, bytes of entries that wait."""
         return state.filed_bytes + self._saving_bytes
 
-    def is_due(self, state: State, now: int) -> bool:
+    def is_due(self, state: ShardState, now: int) -> bool:
         """Whether enough has changed, or for long enough."""
         limits = self._limits
         return (
@@ -96,11 +96,11 @@ class Saver:
             or state.filed_bytes >= limits.checkpoint_bytes
         )
 
-    def look_ahead(self, state: State, now: int) -> None:
+    def look_ahead(self, state: ShardState, now: int) -> None:
         """Encode some of what the next checkpoint will hold. The state must stand between two records."""
         self._early.look(state, now)
 
-    def start(self, state: State, now: int, at: int) -> None:
+    def start(self, state: ShardState, now: int, at: int) -> None:
         """Take the state as it is now, at time `at`. It must stand between two records."""
         assert self._saving is None
         self._last_at = now
@@ -130,7 +130,7 @@ class Saver:
         self._last_at = now
         self._round = []
 
-    def tidy(self, state: State) -> None:
+    def tidy(self, state: ShardState) -> None:
         """Let go of what is saved and not likely to be wanted. The state must stand between two records.
 
         Not while a checkpoint is being saved: until then the store has older rows than those let go.
@@ -167,7 +167,7 @@ class Saver:
         return saved
 
 
-def take_checkpoint(state: State, at: int, early: EarlyEncoding | None = None) -> Checkpoint:
+def take_checkpoint(state: ShardState, at: int, early: EarlyEncoding | None = None) -> Checkpoint:
     """Everything that changed, encoded as it is now; from here on it counts as unchanged."""
     early = early or EarlyEncoding()
     entries = early.take_entries(state)

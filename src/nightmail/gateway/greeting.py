@@ -35,7 +35,7 @@ def check_hello(hello: Hello) -> Rejection | None:
 
 def cursors_of(hello: Hello) -> tuple[int, int, int]:
     """How far the device has the normal lane, the high lane and the receipts."""
-    return hello.normal, hello.high, hello.changes
+    return hello.normal, hello.high, hello.receipts
 
 
 def recognize(hello: Hello, row: Account | None) -> Device | None:

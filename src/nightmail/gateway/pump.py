@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from nightmail.engine.ports import Offered
-from nightmail.model.rows import Change
+from nightmail.model.rows import PendingReceipt
 from nightmail.model.words import Lane
 from nightmail.wire.items import Drained, Entries, FromServer, Gone, Receipts
 
@@ -176,19 +176,19 @@ class Pump:
     def _pull_receipts(self) -> None:
         after, limit, inside = self._handed[RECEIPTS], self._limits.batch_entries, True
 
-        def found(changes: Sequence[Change]) -> None:
+        def found(receipts: Sequence[PendingReceipt]) -> None:
             self._loading -= 1
-            if changes and after == self._handed[RECEIPTS]:
+            if receipts and after == self._handed[RECEIPTS]:
                 # Rows change: what is not encoded within this call is copied, or it might go out under another number.
-                self._out.append(Receipts(tuple(changes) if inside else tuple(map(_copy, changes))))
-                self._handed[RECEIPTS] = changes[-1].seq
-                if len(changes) >= limit:
+                self._out.append(Receipts(tuple(receipts) if inside else tuple(map(_copy, receipts))))
+                self._handed[RECEIPTS] = receipts[-1].seq
+                if len(receipts) >= limit:
                     self.owes |= OWED_RECEIPTS
             if not inside:
                 self._wake()
 
         self._loading += 1
-        self._desk.changes(self._device, after, limit, found)
+        self._desk.receipts(self._device, after, limit, found)
         inside = False
 
     def sent(self, size: int, now: int) -> None:
@@ -243,8 +243,8 @@ class Pump:
         return True
 
 
-def _copy(change: Change) -> Change:
-    return Change(change.key, change.seq, change.at, change.reason, change.numbers.copy())
+def _copy(receipt: PendingReceipt) -> PendingReceipt:
+    return PendingReceipt(receipt.key, receipt.seq, receipt.at, receipt.reason, receipt.numbers.copy())
 
 
 def _as_item(lane: Lane, offered: Offered) -> Entries | Gone:

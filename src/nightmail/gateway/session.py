@@ -15,7 +15,7 @@ from enum import IntEnum
 from nightmail.engine.ports import REF_BITS, Seat
 from nightmail.model.answers import Said
 from nightmail.model.ids import DEVICE_BITS, account_of
-from nightmail.model.records import Acked, ChangesAcked, Pace, Record
+from nightmail.model.records import Acked, Pace, ReceiptsAcked, Record
 from nightmail.model.refusals import Malformed, RateLimited
 from nightmail.model.rows import Account
 from nightmail.wire.closing import SENTENCES, CloseCode
@@ -94,7 +94,7 @@ class Session:
         """Everything one frame says. This is where a message costs most, so it calls few functions."""
         gateway, device, address, check = self._gateway, self.device, self._address, self._shared.form.check
         records: list[Record] = []
-        acks: list[Acked | ChangesAcked] = []
+        acks: list[Acked | ReceiptsAcked] = []
         sends = 0
         if len(items) > self._shared.items_max:
             self.close(CloseCode.TOO_FAST)
@@ -110,7 +110,7 @@ class Session:
                     pace = body.pace
                     if pace is SEND:
                         sends += 1
-                    elif type(body) is Acked or type(body) is ChangesAcked:
+                    elif type(body) is Acked or type(body) is ReceiptsAcked:
                         acks.append(body)
                     elif pace is not ITEM and (wait_ms := gateway.share_wait_ms(device >> DEVICE_BITS, pace, now)):
                         if ref:
@@ -153,7 +153,7 @@ class Session:
                     self.out.append(Answered(record.via & REF_MAX, RateLimited(self._sends.wait_ms())))
         return taken
 
-    def _see_acks(self, acks: list[Acked | ChangesAcked], now: int) -> None:
+    def _see_acks(self, acks: list[Acked | ReceiptsAcked], now: int) -> None:
         """Acknowledgements are judged by the fold; here they only give credit back."""
         pump = self._pump
         assert pump is not None
@@ -161,7 +161,7 @@ class Session:
             if type(ack) is Acked:
                 if pump.acked(ack.lane, ack.upto, now):
                     self._gateway.renew_seat(self, now)
-            elif type(ack) is ChangesAcked:
+            elif type(ack) is ReceiptsAcked:
                 pump.receipts_acked(ack.upto)
         if pump.owes and not self.queued and pump.wants:
             self._gateway.ready(self)

@@ -1,4 +1,4 @@
-"""What the fold says back to whoever asked, when it is a yes. The noes are in refusals.py."""
+"""What the fold answers when it accepts a record. Refusals are in refusals.py."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from .words import Lane
 
 
 class Answer(Struct, frozen=True, gc=False):
-    """Say this to whoever waits at `via`."""
+    """Send this answer to the address `via`."""
 
     via: int
     said: Said
@@ -28,7 +28,7 @@ class Grew(Struct, frozen=True, gc=False):
     lane: Lane
 
 
-class Changed(Struct, frozen=True, gc=False):
+class ReceiptsGrew(Struct, frozen=True, gc=False):
     """A device has a receipt it has not been offered yet."""
 
     device: int
@@ -54,4 +54,4 @@ class Forward(Struct, frozen=True, gc=False):
     body: Told
 
 
-Effect: TypeAlias = Answer | Grew | Changed | Dismissed | Low
+Effect: TypeAlias = Answer | Grew | ReceiptsGrew | Dismissed | Low

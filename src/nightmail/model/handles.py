@@ -12,7 +12,7 @@ import re
 import unicodedata
 
 ME = "me"
-"""In a path: whoever asks."""
+"""In a path: the account that asks."""
 
 PLUS = "+"
 PHONE = re.compile(r"\+[1-9][0-9]{6,14}")
@@ -28,7 +28,7 @@ def normal_handle(text: str) -> str:
     if unicodedata.normalize("NFC", text) != text or not text.isprintable() or text.strip() != text:
         raise ValueError("a handle is printable text in Unicode's composed form, without space around it")
     if text == ME:
-        raise ValueError(f"{ME!r} is whoever asks, and cannot be a handle")
+        raise ValueError(f"{ME!r} means the account that asks, and cannot be a handle")
     return text
 
 

@@ -39,7 +39,7 @@ class FoldLimits(Struct, frozen=True, array_like=True):
     claims_kept: int = 64
     """Claims remembered per device, so that a repeated one gets the same keys."""
     claims_kept_ms: int = DAY_MS
-    """How long each is remembered: whoever lost an answer asks again within a day."""
+    """How long each is remembered: a sender that lost an answer asks again within a day."""
     claims_per_minute: int = 10
     """Keys of one device that one account may claim in a minute, so that nobody empties another's stock."""
     devices: int = 32

@@ -62,7 +62,7 @@ class Dropped(Struct, frozen=True, array_like=True, gc=False, tag=4):
     reason: Reason
 
 
-class Connected(Struct, frozen=True, array_like=True, gc=False, tag=5):
+class ConnectionChanged(Struct, frozen=True, array_like=True, gc=False, tag=5):
     """A device's connection began, or ended; of SERVER: the server began, and with it nobody was connected.
 
     Stands where it happened among the other lines, but follows from no record: a crash or a rebuild loses the latest.
@@ -73,4 +73,4 @@ class Connected(Struct, frozen=True, array_like=True, gc=False, tag=5):
     here: bool
 
 
-Note: TypeAlias = Placed | Taken | Looked | Dropped | Connected
+Note: TypeAlias = Placed | Taken | Looked | Dropped | ConnectionChanged

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from .limits import FoldLimits
 from .spans import Spans
-from .words import Kind, Lane, Platform, Reason, State
+from .words import Kind, Lane, MessageState, Platform, Reason
 
 
 class Kept(IntEnum):
@@ -23,11 +23,13 @@ class Kept(IntEnum):
     ACCOUNT = 1
     STREAM = 2
     MAILBOX = 3
-    CHANGES = 4
+    RECEIPTS = 4
     DUE_HOUR = 5
     DUE = 6
     DEAD_LETTER = 7
     KEYS = 8
+    LETTER_CLASSES = 9
+    LETTER_PAGE = 10
 
 
 class RowKey(NamedTuple):
@@ -127,8 +129,34 @@ class DeadLetter(Struct, array_like=True):
 
     record: bytes
     errors: list[str]
-    """What went wrong, for the record itself or for each that followed from it."""
+    """What went wrong, for the record itself or for each that followed from it. The first is its error class."""
     at: int
+    page: int = 0
+    """The page that lists it; 0: none, it was buried in fold 1."""
+
+
+class LetterClass(Struct, array_like=True):
+    """The dead letters of one error class."""
+
+    count: int = 0
+    newest: int = 0
+    """The newest page."""
+
+
+class LetterClasses(Struct, array_like=True):
+    """Which error classes there are dead letters of."""
+
+    classes: dict[str, LetterClass] = field(default_factory=dict)
+
+
+class LetterPage(Struct, array_like=True):
+    """Some dead letters of one error class (core/letter_pages.py)."""
+
+    error: str
+    offsets: list[int] = field(default_factory=list)
+    """Oldest first."""
+    older: int = 0
+    newer: int = 0
 
 
 # --- accounts ---------------------------------------------------------------------------------
@@ -144,7 +172,7 @@ class Device(Struct, array_like=True):
 
 
 class Lock(Struct, array_like=True):
-    """A registration lock: whoever takes the account over must know its PIN."""
+    """A registration lock: a person who takes the account over must know its PIN."""
 
     salt: bytes
     digest: bytes
@@ -177,7 +205,7 @@ class Claim(Struct, frozen=True, array_like=True, gc=False):
 
     at: int
     one_time: bytes | None
-    """None: there was none left, and there will be none for whoever asks again."""
+    """None: there was none left, and a repeated request gets none either."""
     kem: bytes | None
 
 
@@ -291,7 +319,7 @@ class Mailbox(Struct, array_like=True, gc=False):
         self.waking = self.waking - waking if self.waking > waking else 0
 
 
-ChangeKey: TypeAlias = tuple[int, int, int, int, int, int]
+ReceiptKey: TypeAlias = tuple[int, int, int, int, int, int]
 """What a receipt is about: (by, to, lane, peer device, state, n).
 
 `n` is 0 except for failures: the number of one that stands alone, or minus the reason of those that
@@ -300,26 +328,38 @@ share an interval. A plain tuple, because it is made and looked up once per rece
 
 
 @mutable
-class Change(Struct, array_like=True, gc=False):
+class PendingReceipt(Struct, array_like=True, gc=False):
     """A receipt that a device has not acknowledged yet."""
 
-    key: ChangeKey
+    key: ReceiptKey
     seq: int
     at: int
     reason: Reason
     numbers: Spans
 
     @property
-    def state(self) -> State:
-        return State(self.key[4])
+    def state(self) -> MessageState:
+        return MessageState(self.key[4])
 
 
 @mutable
-class Changes(Struct, array_like=True, gc=False):
+class PendingReceipts(Struct, array_like=True, gc=False):
     """A device's receipts, oldest first. An update moves its key to the end under a new number."""
 
     head: int = 0
-    items: dict[ChangeKey, Change] = field(default_factory=dict)
+    items: dict[ReceiptKey, PendingReceipt] = field(default_factory=dict)
 
 
-Row: TypeAlias = Shard | DueHour | Due | DeadLetter | Account | Keys | Stream | Mailbox | Changes
+Row: TypeAlias = (
+    Shard
+    | DueHour
+    | Due
+    | DeadLetter
+    | LetterClasses
+    | LetterPage
+    | Account
+    | Keys
+    | Stream
+    | Mailbox
+    | PendingReceipts
+)

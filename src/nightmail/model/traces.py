@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from .words import State
+from .words import MessageState
 
 
 class Event(Struct, frozen=True):
@@ -25,5 +25,5 @@ class Trace(Struct):
 
     id: str
     events: list[Event]
-    states: dict[int, State]
+    states: dict[int, MessageState]
     """Device → what became of it there."""

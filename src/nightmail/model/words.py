@@ -24,7 +24,7 @@ class Kind(IntEnum):
     """Between clients."""
 
 
-class State(IntEnum):
+class MessageState(IntEnum):
     """What has become of a message on one device. Never goes backward."""
 
     SENT = 1

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nightmail.core.state import State
+from nightmail.core.state import ShardState
 from nightmail.model.notes import Dropped, Note, Placed, Taken
 from nightmail.model.words import Lane, Reason
 
@@ -41,11 +41,11 @@ class MessageCounts:
         """Waiting in the fullest mailbox that was looked at in the last minute or so."""
         self._depths = [0, 0]
 
-    def skip(self, state: State) -> None:
+    def skip(self, state: ShardState) -> None:
         """What stands in the state now was counted before, by this process or by an earlier one."""
         self._read = len(state.notes)
 
-    def look(self, state: State, now: int) -> None:
+    def look(self, state: ShardState, now: int) -> None:
         """Count the lines since the last look. `now` never jumps."""
         if not (fresh := state.notes[self._read :]):
             return
@@ -86,7 +86,7 @@ class MessageCounts:
         self.delivered += delivered
         self.failed[Reason.MAILBOX_FULL] += full
 
-    def _sample(self, state: State, fresh: list[Note], now: int) -> None:
+    def _sample(self, state: ShardState, fresh: list[Note], now: int) -> None:
         """Follow the newest message to its first device, if that one is connected."""
         for note in reversed(fresh):
             if not isinstance(note, Placed) or note.copy or not note.places:
@@ -101,7 +101,7 @@ class MessageCounts:
                 self._resolve(state, fresh, now)
             return
 
-    def _resolve(self, state: State, fresh: list[Note], now: int) -> None:
+    def _resolve(self, state: ShardState, fresh: list[Note], now: int) -> None:
         done = [
             key
             for key, (_, since) in self._followed.items()

@@ -1,6 +1,6 @@
 """Items into bytes and back. A frame is one binary WebSocket message: a msgpack array of items.
 
-Nothing here bounds a frame's size: whoever reads from a socket has done so before the bytes come here.
+Nothing here bounds a frame's size: the reader of the socket has done so before.
 """
 
 from __future__ import annotations

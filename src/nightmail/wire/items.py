@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from nightmail.model.answers import Said
 from nightmail.model.records import SaidByDevices
-from nightmail.model.rows import Change, Entry
+from nightmail.model.rows import Entry, PendingReceipt
 from nightmail.model.words import Lane, Reason
 
 VERSION = 1
@@ -44,7 +44,7 @@ class Hello(Item, frozen=True, tag=1):
     normal: int
     """The newest sequence number of the normal lane that is durable on the device; 0 if there is none."""
     high: int
-    changes: int
+    receipts: int
     """Likewise, of the receipts."""
     agent: str = ""
     """Which software, for the operator's eyes only."""
@@ -115,7 +115,7 @@ class Gone(Item, frozen=True, tag=4):
 class Receipts(Item, frozen=True, tag=5):
     """What became of messages of this account, oldest first."""
 
-    changes: tuple[Change, ...]
+    receipts: tuple[PendingReceipt, ...]
 
 
 class Drained(Item, frozen=True, tag=6):
@@ -123,7 +123,7 @@ class Drained(Item, frozen=True, tag=6):
 
     normal: int
     high: int
-    changes: int
+    receipts: int
 
 
 class Devices(Item, frozen=True, tag=7):

@@ -10,9 +10,9 @@ from nightmail.client.store.rows import Cursors, ReadMark
 from nightmail.e2ee.errors import Undecipherable
 from nightmail.e2ee.note import Note
 from nightmail.model.answers import Done
-from nightmail.model.records import Acked, ChangesAcked, Read, Span
+from nightmail.model.records import Acked, Read, ReceiptsAcked, Span
 from nightmail.model.refusals import AckAboveHead, Unavailable
-from nightmail.model.rows import Change, Entry
+from nightmail.model.rows import Entry, PendingReceipt
 from nightmail.model.words import Lane, Reason
 from nightmail.wire.items import Drained, Gone, Receipts
 from sim.world.opaque import Opaque
@@ -171,13 +171,13 @@ def test_on_every_connect_the_cursors_are_said_and_acknowledged_again() -> None:
     script.say(
         entries(1, an_entry(1)),
         entries(1, an_entry(2), lane=Lane.HIGH),
-        Receipts((Change((PHONE, BOB, 0, TABLET, 2, 0), 9, 5, Reason.NONE, [1, 1]),)),
+        Receipts((PendingReceipt((PHONE, BOB, 0, TABLET, 2, 0), 9, 5, Reason.NONE, [1, 1]),)),
     )
     script.bodies()
     script.lose()
-    assert script.connect() == [Acked(Lane.NORMAL, 1), Acked(Lane.HIGH, 1), ChangesAcked(9)]
+    assert script.connect() == [Acked(Lane.NORMAL, 1), Acked(Lane.HIGH, 1), ReceiptsAcked(9)]
     assert script.hello is not None
-    assert (script.hello.normal, script.hello.high, script.hello.changes) == (1, 1, 9)
+    assert (script.hello.normal, script.hello.high, script.hello.receipts) == (1, 1, 9)
 
 
 def test_a_server_that_knows_less_than_we_do_is_reported_and_asked_again_later() -> None:
@@ -194,11 +194,11 @@ def test_a_server_that_knows_less_than_we_do_is_reported_and_asked_again_later()
 
 def test_receipts_are_acknowledged_lazily() -> None:
     script = connected()
-    script.say(Receipts((Change((PHONE, BOB, 0, TABLET, 2, 0), 3, 5, Reason.NONE, [1, 1]),)))
+    script.say(Receipts((PendingReceipt((PHONE, BOB, 0, TABLET, 2, 0), 3, 5, Reason.NONE, [1, 1]),)))
     script.wait(199)
     assert script.bodies() == []
     script.wait(1)
-    assert script.bodies() == [ChangesAcked(3)]
+    assert script.bodies() == [ReceiptsAcked(3)]
 
 
 def test_a_copy_of_an_own_message_is_shown_as_ones_own() -> None:

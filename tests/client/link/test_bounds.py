@@ -18,8 +18,8 @@ from nightmail.client.store.rows import Outgoing, OwnKeys
 from nightmail.client.store.sqlite import SqliteStore
 from nightmail.model.answers import Accepted, Stocked
 from nightmail.model.refusals import OutOfOrder, StaleDevices
-from nightmail.model.rows import Change, ChangeKey
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.rows import PendingReceipt, ReceiptKey
+from nightmail.model.words import Lane, MessageState, Reason
 from nightmail.wire.frames import encode
 from nightmail.wire.items import (
     VERSION,
@@ -43,11 +43,11 @@ from tests.e2ee.devices import Seeded
 HUGE = (1 << 64) - 1
 WELCOME = Welcome(VERSION, START, "here", 30_000, 256, 65_536, 1 << 20)
 ENTRY = an_entry(1)
-KEY: ChangeKey = (PHONE, BOB, 0, TABLET, 2, 0)
-CHANGE = Change(KEY, 1, START, Reason.NONE, [1, 2, 5, 5])
+KEY: ReceiptKey = (PHONE, BOB, 0, TABLET, 2, 0)
+CHANGE = PendingReceipt(KEY, 1, START, Reason.NONE, [1, 2, 5, 5])
 
 
-def with_number(at: int, value: int) -> ChangeKey:
+def with_number(at: int, value: int) -> ReceiptKey:
     by, to, lane, device, state, n = (*KEY[:at], value, *KEY[at + 1 :])
     return by, to, lane, device, state, n
 
@@ -75,18 +75,18 @@ BAD: tuple[FromServer, ...] = (
     ),
     Entries(Lane.NORMAL, HUGE, (ENTRY,)),
     *(
-        Receipts((Change(with_number(at, value), 1, START, Reason.NONE, [1, 1]),))
+        Receipts((PendingReceipt(with_number(at, value), 1, START, Reason.NONE, [1, 1]),))
         for at in range(6)
         for value in (-1, HUGE)
     ),
-    Receipts((Change((PHONE, BOB, 9, TABLET, 2, 0), 1, START, Reason.NONE, [1, 1]),)),
+    Receipts((PendingReceipt((PHONE, BOB, 9, TABLET, 2, 0), 1, START, Reason.NONE, [1, 1]),)),
     *(
-        Receipts((Change(KEY, 1, START, Reason.NONE, numbers),))
+        Receipts((PendingReceipt(KEY, 1, START, Reason.NONE, numbers),))
         for numbers in ([1, HUGE], [1, 2, 3], [2, 1], [0, 1], [1, 4, 3, 5], [-1, 1])
     ),
-    Receipts((Change(KEY, HUGE, START, Reason.NONE, [1, 1]),)),
-    Receipts((Change((*KEY[:4], State.FAILED, -1), 1, START, Reason.EXPIRED, [1, 1]),)),
-    Receipts((Change(KEY, 1, HUGE, Reason.NONE, [1, 1]),)),
+    Receipts((PendingReceipt(KEY, HUGE, START, Reason.NONE, [1, 1]),)),
+    Receipts((PendingReceipt((*KEY[:4], MessageState.FAILED, -1), 1, START, Reason.EXPIRED, [1, 1]),)),
+    Receipts((PendingReceipt(KEY, 1, HUGE, Reason.NONE, [1, 1]),)),
     Gone(Lane.NORMAL, 1, HUGE, Reason.EXPIRED),
     Gone(Lane.NORMAL, 2, 1, Reason.EXPIRED),
     Gone(Lane.NORMAL, -1, 1, Reason.EXPIRED),
@@ -202,10 +202,10 @@ def test_what_a_device_that_never_was_could_not_open_is_not_sealed_for_it(forged
     town.settle()
     account = bob.me.account if "they" in forged else 777
     for count in range(1, 101):
-        key = (alice.me.device, bob.me.account, 0, account << 12 | (count + 2), State.FAILED, 0)
+        key = (alice.me.device, bob.me.account, 0, account << 12 | (count + 2), MessageState.FAILED, 0)
         for reason in (Reason.UNDECRYPTABLE, Reason.STALE_DEVICES):
             seq = 1_000 + 2 * count + (reason is Reason.STALE_DEVICES)
-            item = Receipts((Change(key, seq, START, reason, [1, 1]),))
+            item = Receipts((PendingReceipt(key, seq, START, reason, [1, 1]),))
             alice.machine.receive(encode([item]), town.now)
     found = alice.store.message(message.id)
     assert found is not None

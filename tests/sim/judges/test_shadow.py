@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from nightmail.core.state import State, encode_row
+from nightmail.core.state import ShardState, encode_row
 from nightmail.engine.loop import Loop
 from nightmail.engine.memory import MemoryLog, MemoryRows
 from nightmail.engine.ports import Checkpoint, saving
@@ -45,7 +45,7 @@ class Lived:
     def compare(self) -> None:
         """From the beginning, and from the checkpoint."""
         for rows in (MemoryRows(), self.saved):
-            compare_with_replay(self.state, rows, self.batches, State, self.store.get)
+            compare_with_replay(self.state, rows, self.batches, ShardState, self.store.get)
 
     def other(self, seq: int) -> None:
         entry = self.state.entries[QUEUE][seq]

@@ -7,15 +7,13 @@ import pytest
 
 from nightmail.core.devices import needs_account, step_closed
 from nightmail.core.due import NEXT_SLOT, moment_of_slot
-from nightmail.core.state import State, missing_row
+from nightmail.core.state import ShardState, missing_row
 from nightmail.core.step import FOLDS, OPTIMISTIC
-from nightmail.model.effects import Changed, Forward
+from nightmail.model.effects import Forward, ReceiptsGrew
 from nightmail.model.ids import account_id, device_id, shard_of
-from nightmail.model.records import ChangesAcked, Closed, Receipted, Ticked
+from nightmail.model.records import Closed, Receipted, ReceiptsAcked, Ticked
 from nightmail.model.rows import (
     Account,
-    Change,
-    Changes,
     Claim,
     Due,
     DueHour,
@@ -25,12 +23,13 @@ from nightmail.model.rows import (
     Keys,
     Mailbox,
     Numbers,
+    PendingReceipt,
+    PendingReceipts,
     Queue,
     RowKey,
     Stream,
 )
-from nightmail.model.words import Lane, Reason
-from nightmail.model.words import State as Became
+from nightmail.model.words import Lane, MessageState, Reason
 from sim.judges.strict import Crooked, Foreign, Late, Misstep, StrictState, Unnamed, Unsaid, strict, strictly
 
 ALICE, BOB = account_id("alice"), account_id("bob")
@@ -39,10 +38,10 @@ BODY = Ticked()
 NORMAL = Lane.NORMAL
 
 
-def take(step: Any, names: Any = None, state: State | None = None) -> None:
+def take(step: Any, names: Any = None, state: ShardState | None = None) -> None:
     """Run one step under watch. `names` is what its needs look at."""
 
-    def needs(state: State, _by: int, _body: Ticked) -> tuple[()]:
+    def needs(state: ShardState, _by: int, _body: Ticked) -> tuple[()]:
         if names:
             names(state)
         return ()
@@ -60,7 +59,7 @@ def with_alice() -> StrictState:
     return state
 
 
-def name_alice(state: State) -> None:
+def name_alice(state: ShardState) -> None:
     assert ALICE in state.accounts
 
 
@@ -110,13 +109,13 @@ def test_a_row_of_another_shard_is_never_touched(touch: Any) -> None:
 
 def test_every_kind_of_row_knows_where_it_belongs() -> None:
     here = StrictState(shard_of(ALICE, 256), 256)
-    for row in (RowKey(Kept.ACCOUNT, ALICE), RowKey(Kept.MAILBOX, PHONE), RowKey(Kept.CHANGES, PHONE),
+    for row in (RowKey(Kept.ACCOUNT, ALICE), RowKey(Kept.MAILBOX, PHONE), RowKey(Kept.RECEIPTS, PHONE),
                 RowKey(Kept.STREAM, device_id(BOB, 1), ALICE), RowKey(Kept.DUE, 7), RowKey(Kept.DUE_HOUR, 7),
                 RowKey(Kept.DEAD_LETTER, 7), RowKey(Kept.KEYS, PHONE)):  # fmt: skip
         here.install(row, None)
         assert here.row(row) is None
     for row in (RowKey(Kept.ACCOUNT, BOB), RowKey(Kept.MAILBOX, device_id(BOB, 1)),
-                RowKey(Kept.CHANGES, device_id(BOB, 1)), RowKey(Kept.STREAM, PHONE, BOB),
+                RowKey(Kept.RECEIPTS, device_id(BOB, 1)), RowKey(Kept.STREAM, PHONE, BOB),
                 RowKey(Kept.KEYS, device_id(BOB, 1))):  # fmt: skip
         with pytest.raises(Foreign):
             here.install(row, None)
@@ -138,19 +137,19 @@ def test_a_record_whose_needs_are_not_met_is_not_taken() -> None:
 def attempt(step: Any, state: StrictState) -> None:
     """Try a step without having asked for its needs, which are Alice's account and the first dead letter."""
 
-    def needs(state: State, _by: int, _body: ChangesAcked) -> list[RowKey]:
+    def needs(state: ShardState, _by: int, _body: ReceiptsAcked) -> list[RowKey]:
         missing: list[Any] = []
         missing_row(state.accounts, Kept.ACCOUNT, ALICE, missing)
         missing_row(state.dead_letters, Kept.DEAD_LETTER, 1, missing)
         return missing
 
-    assert ChangesAcked in OPTIMISTIC
-    _, taken = strict({1: {ChangesAcked: (needs, lambda state, _by, _via, _body: step(state))}})[1][ChangesAcked]
-    taken(state, 0, 0, ChangesAcked(1))
+    assert ReceiptsAcked in OPTIMISTIC
+    _, taken = strict({1: {ReceiptsAcked: (needs, lambda state, _by, _via, _body: step(state))}})[1][ReceiptsAcked]
+    taken(state, 0, 0, ReceiptsAcked(1))
 
 
 def test_a_record_that_looks_first_may_be_tried_and_stumbles_over_what_is_not_in_memory() -> None:
-    def looks_and_closes(state: State) -> None:
+    def looks_and_closes(state: ShardState) -> None:
         account = state.accounts.there(ALICE)
         assert state.dead_letters[1] is None
         account.closed = True
@@ -172,7 +171,7 @@ def test_a_record_that_is_tried_may_not_touch_what_its_needs_do_not_name() -> No
 
 @pytest.mark.parametrize("says_so", [True, False])
 def test_a_record_that_changes_a_row_before_it_stumbles_is_stopped(says_so: bool) -> None:
-    def closes_and_looks(state: State) -> None:
+    def closes_and_looks(state: ShardState) -> None:
         state.accounts.there(ALICE).closed = True
         if says_so:
             state.accounts.changed[ALICE] = 1
@@ -183,7 +182,7 @@ def test_a_record_that_changes_a_row_before_it_stumbles_is_stopped(says_so: bool
 
 
 def test_a_row_that_changes_in_silence_is_noticed() -> None:
-    def closes(state: State) -> None:
+    def closes(state: ShardState) -> None:
         state.accounts.there(ALICE).closed = True
 
     with pytest.raises(Unsaid, match="changed in Ticked"):
@@ -193,20 +192,20 @@ def test_a_row_that_changes_in_silence_is_noticed() -> None:
 # --- rows that contradict themselves ----------------------------------------------------------
 
 EXPIRED = Reason.EXPIRED
-KEY = (1, 2, 0, 3, int(Became.DELIVERED), 0)
-OTHER = (1, 2, 0, 4, int(Became.DELIVERED), 0)
+KEY = (1, 2, 0, 3, int(MessageState.DELIVERED), 0)
+OTHER = (1, 2, 0, 4, int(MessageState.DELIVERED), 0)
 
 
-def change(key: tuple[int, int, int, int, int, int], seq: int, *numbers: int) -> Change:
-    return Change(key, seq, 0, Reason.NONE, list(numbers))
+def change(key: tuple[int, int, int, int, int, int], seq: int, *numbers: int) -> PendingReceipt:
+    return PendingReceipt(key, seq, 0, Reason.NONE, list(numbers))
 
 
 def crooked_rows() -> Iterator[tuple[str, Any]]:
     def box(*queue: Any) -> Any:
         return lambda state: state.mailboxes.put(PHONE, Mailbox((Queue(*queue), Queue())), 1)
 
-    def told(changes: Changes) -> Any:
-        return lambda state: state.changes.put(PHONE, changes, 1)
+    def told(changes: PendingReceipts) -> Any:
+        return lambda state: state.receipts.put(PHONE, changes, 1)
 
     def stream(numbers: Numbers) -> Any:
         return lambda state: state.streams.put((PHONE, ALICE), Stream(0, (numbers, Numbers())), 1)
@@ -218,7 +217,7 @@ def crooked_rows() -> Iterator[tuple[str, Any]]:
         return lambda state: state.keys.put(PHONE, Keys(7, b"", b"", b"", **rest), 1)
 
     def an_hour(first: int, *others: int) -> Any:
-        def step(state: State) -> None:
+        def step(state: ShardState) -> None:
             state.shard.due[0] = state.shard.next_due = moment_of_slot(state.shard, first)
             state.due_hours.put(0, DueHour([first, *others]), 1)
 
@@ -232,12 +231,12 @@ def crooked_rows() -> Iterator[tuple[str, Any]]:
     yield "gaps out of order", box(5, 0, 3, [Gap(4, 4, EXPIRED), Gap(2, 2, EXPIRED)])
     yield "gaps not merged", box(5, 0, 3, [Gap(2, 2, EXPIRED), Gap(3, 3, EXPIRED)])
     yield "bytes of nothing", lambda state: state.mailboxes.put(PHONE, Mailbox(bytes=1), 1)
-    yield "receipts out of order", told(Changes(2, {KEY: change(KEY, 2, 1, 1), OTHER: change(OTHER, 1, 1, 1)}))
-    yield "receipt above head", told(Changes(1, {KEY: change(KEY, 2, 1, 1)}))
-    yield "receipt under another key", told(Changes(1, {OTHER: change(KEY, 1, 1, 1)}))
-    yield "receipt of nothing", told(Changes(1, {KEY: change(KEY, 1)}))
-    yield "intervals that touch", told(Changes(1, {KEY: change(KEY, 1, 1, 2, 3, 4)}))
-    yield "interval upside down", told(Changes(1, {KEY: change(KEY, 1, 4, 3)}))
+    yield "receipts out of order", told(PendingReceipts(2, {KEY: change(KEY, 2, 1, 1), OTHER: change(OTHER, 1, 1, 1)}))
+    yield "receipt above head", told(PendingReceipts(1, {KEY: change(KEY, 2, 1, 1)}))
+    yield "receipt under another key", told(PendingReceipts(1, {OTHER: change(KEY, 1, 1, 1)}))
+    yield "receipt of nothing", told(PendingReceipts(1, {KEY: change(KEY, 1)}))
+    yield "intervals that touch", told(PendingReceipts(1, {KEY: change(KEY, 1, 1, 2, 3, 4)}))
+    yield "interval upside down", told(PendingReceipts(1, {KEY: change(KEY, 1, 4, 3)}))
     yield "ring above last", stream(Numbers(1, 1, {2: None}))  # pyright: ignore[reportArgumentType]
     yield "ring below low", stream(Numbers(3, 2, {1: None}))  # pyright: ignore[reportArgumentType]
     yield "keys out of order", keys(one_time=[key(2), key(1)], highest=2)
@@ -251,7 +250,7 @@ def crooked_rows() -> Iterator[tuple[str, Any]]:
     yield "slots out of order", an_hour(5 + NEXT_SLOT, 5)
     yield "slot that no hour lists", lambda state: state.due.put(5, Due([DueItem(PHONE, NORMAL, 0)]), 1)
     yield "wrong next due", lambda state: setattr(state.shard, "next_due", 5)
-    yield "effect elsewhere", lambda state: state.effects.append(Changed(device_id(BOB, 1)))
+    yield "effect elsewhere", lambda state: state.effects.append(ReceiptsGrew(device_id(BOB, 1)))
     yield "strange consequence", lambda state: state.derived.append(Closed(ALICE))
 
 
@@ -261,16 +260,16 @@ CROOKED = dict(crooked_rows())
 @pytest.mark.parametrize("step", CROOKED.values(), ids=list(CROOKED))
 def test_a_row_that_contradicts_itself_is_noticed(step: Any) -> None:
     state = StrictState(shard_of(ALICE, 256), 256)
-    for key in (RowKey(Kept.MAILBOX, PHONE), RowKey(Kept.CHANGES, PHONE), RowKey(Kept.STREAM, PHONE, ALICE)):
+    for key in (RowKey(Kept.MAILBOX, PHONE), RowKey(Kept.RECEIPTS, PHONE), RowKey(Kept.STREAM, PHONE, ALICE)):
         state.install(key, None)
     state.install(RowKey(Kept.DUE_HOUR, 0), None)
     state.install(RowKey(Kept.DUE, 5), None)
     state.install(RowKey(Kept.KEYS, PHONE), None)
 
-    def names(state: State) -> None:
+    def names(state: ShardState) -> None:
         assert PHONE in state.keys
         assert PHONE in state.mailboxes
-        assert PHONE in state.changes
+        assert PHONE in state.receipts
         assert (PHONE, ALICE) in state.streams
         assert 0 in state.due_hours
         assert 5 in state.due
@@ -280,11 +279,11 @@ def test_a_row_that_contradicts_itself_is_noticed(step: Any) -> None:
 
 
 def test_what_is_forwarded_to_the_wrong_shard_is_noticed() -> None:
-    body = Receipted(device_id(BOB, 1), ALICE, NORMAL, PHONE, Became.DELIVERED, Reason.NONE, 0, ((1, 1),))
+    body = Receipted(device_id(BOB, 1), ALICE, NORMAL, PHONE, MessageState.DELIVERED, Reason.NONE, 0, ((1, 1),))
     here, there = shard_of(ALICE, 256), shard_of(BOB, 256)
 
     def forwards(shard: int, k: int) -> Any:
-        def step(state: State) -> None:
+        def step(state: ShardState) -> None:
             state.shard.told[shard] = 1
             state.forwards.append(Forward(shard, k, body))
 
@@ -316,7 +315,7 @@ def test_what_is_watched_already_is_not_watched_twice() -> None:
 
 
 def test_a_state_that_is_not_strict_is_left_alone() -> None:
-    take(lambda state: state.shard.due, None, State())
+    take(lambda state: state.shard.due, None, ShardState())
 
 
 def test_the_net_for_poison_records_does_not_catch_a_misstep() -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from nightmail.core.mailbox import offer
-from nightmail.core.state import State
+from nightmail.core.state import ShardState
 from nightmail.engine import desk
 from nightmail.model.rows import Entry, Gap
 from nightmail.model.words import Lane
@@ -33,7 +33,7 @@ print(world.events, sha256("\\n".join(world.story).encode()).hexdigest(), sorted
 """
 
 
-def miscounted(state: State, device: int, lane: Lane, after: int, most: int) -> list[tuple[int, Entry] | Gap]:
+def miscounted(state: ShardState, device: int, lane: Lane, after: int, most: int) -> list[tuple[int, Entry] | Gap]:
     """Numbers that begin at 2: breaks with the first entry that reaches anybody."""
     items = offer(state, device, lane, after, most)
     return [item if isinstance(item, Gap) else (item[0] + 1, item[1]) for item in items]

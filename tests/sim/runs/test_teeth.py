@@ -7,7 +7,7 @@ import pytest
 
 from nightmail.core.mailbox import offer
 from nightmail.core.rules import Step
-from nightmail.core.state import State
+from nightmail.core.state import ShardState
 from nightmail.core.step import FOLDS
 from nightmail.engine.forwarder import Forwarder
 from nightmail.model.ids import device_id
@@ -66,7 +66,7 @@ def test_a_bug_that_shows_nowhere_survives() -> None:
 
 
 def _stumble(_step: Step) -> Step:
-    def wrong(state: State, by: int, via: int, sent: Sent) -> None:
+    def wrong(state: ShardState, by: int, via: int, sent: Sent) -> None:
         raise KeyError(sent.id)
 
     return wrong

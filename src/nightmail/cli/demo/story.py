@@ -26,14 +26,14 @@ LONGEST_S = 60.0
 EAGER = ClientLimits(backoff_ms_min=100, backoff_ms_max=300)
 
 
-class Outcome(NamedTuple):
+class DemoOutcome(NamedTuple):
     messages: int
     kills: int
     kept: bool
     """True if all devices show the same messages in the same order, each once."""
 
 
-async def play(make_view: Callable[[DemoScreen], View], beat_s: float) -> Outcome:
+async def play(make_view: Callable[[DemoScreen], View], beat_s: float) -> DemoOutcome:
     """Start a server and three devices, tell the story, and compare what the devices show. Raises TimeoutError."""
     async with running_server() as server, asyncio.timeout(LONGEST_S + 60):
         ada = await asyncio.to_thread(server.register, "ada")
@@ -56,7 +56,7 @@ async def play(make_view: Callable[[DemoScreen], View], beat_s: float) -> Outcom
                 await _disconnect(device)
     shown = [_ids(device) for device in devices]
     kept = all(ids == shown[0] for ids in shown) and len(set(shown[0])) == len(shown[0])
-    return Outcome(len(shown[0]), screen.kills, kept)
+    return DemoOutcome(len(shown[0]), screen.kills, kept)
 
 
 async def _connect(device: DemoDevice) -> None:

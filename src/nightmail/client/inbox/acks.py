@@ -13,7 +13,7 @@ from nightmail.client.machine.context import Context
 from nightmail.client.machine.retry import Backoff
 from nightmail.model.answers import Done, Said
 from nightmail.model.limits import FormLimits
-from nightmail.model.records import Acked, ChangesAcked
+from nightmail.model.records import Acked, ReceiptsAcked
 from nightmail.model.refusals import AckAboveHead, Refusal
 from nightmail.model.words import Lane
 
@@ -116,7 +116,7 @@ class Acks:
     def _say_receipts(self, *, wants_answer: bool = False) -> None:
         self._receipts_since, self._receipts_due = 0, None
         if self._context.online:
-            self._context.ask(ChangesAcked(self.cursors.receipts), self._receipts_answered if wants_answer else None)
+            self._context.ask(ReceiptsAcked(self.cursors.receipts), self._receipts_answered if wants_answer else None)
 
     def _receipts_answered(self, said: Said) -> None:
         if isinstance(said, AckAboveHead):

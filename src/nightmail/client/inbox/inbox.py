@@ -210,7 +210,7 @@ class Inbox:
         cursors = self._acks.cursors
         taken = 0
         try:
-            for receipt in item.changes:
+            for receipt in item.receipts:
                 if receipt.seq <= cursors.receipts:
                     continue
                 self._receipts.take(receipt)

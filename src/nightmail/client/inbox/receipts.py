@@ -19,9 +19,9 @@ from nightmail.client.outbox.ticks import Ticks
 from nightmail.client.store.rows import Early, MessageNumber
 from nightmail.client.trust.sealer import Sealer
 from nightmail.model.ids import account_of
-from nightmail.model.rows import Change
+from nightmail.model.rows import PendingReceipt
 from nightmail.model.spans import add_span, contains, pairs
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.words import Lane, MessageState, Reason
 
 RESEALABLE = (Reason.UNDECRYPTABLE, Reason.STALE_DEVICES)
 """Failures that sealing again can repair."""
@@ -35,10 +35,14 @@ class IncomingReceipts:
         self._context, self._sealer, self._ticks, self._outbox = context, sealer, ticks, outbox
         self._control_copies, self._reseals, self._successors = control_copies, reseals, successors
 
-    def take(self, receipt: Change) -> None:
+    def take(self, receipt: PendingReceipt) -> None:
         by, to, lane, device, state, n = receipt.key
         me = self._context.identity
-        if account_of(by) != me.account or state not in (State.DELIVERED, State.READ, State.FAILED):
+        if account_of(by) != me.account or state not in (
+            MessageState.DELIVERED,
+            MessageState.READ,
+            MessageState.FAILED,
+        ):
             return
         lane, tick = Lane(lane), Tick(state)
         reason = receipt.reason.name.lower() if tick is Tick.FAILED else ""
@@ -78,7 +82,7 @@ class IncomingReceipts:
                 self._place([row], early.device, early.state, early.at, early.reason)
 
     def _news(
-        self, receipt: Change, found: list[MessageNumber], lane: Lane, tick: Tick, reason: str
+        self, receipt: PendingReceipt, found: list[MessageNumber], lane: Lane, tick: Tick, reason: str
     ) -> list[MessageNumber]:
         """The numbers of a shared interval that are new: each failure is taken once.
 
@@ -126,7 +130,9 @@ class IncomingReceipts:
         # The message may not be answered yet.
         return any(device in waiting.envelopes for waiting in store.outgoing() if waiting.original == message.id)
 
-    def _keep_early(self, receipt: Change, found: list[MessageNumber], lane: Lane, tick: Tick, reason: str) -> None:
+    def _keep_early(
+        self, receipt: PendingReceipt, found: list[MessageNumber], lane: Lane, tick: Tick, reason: str
+    ) -> None:
         by, to, _, device, _, _ = receipt.key
         wanted = sum(high - low + 1 for low, high in pairs(receipt.numbers))
         if len(found) == wanted:

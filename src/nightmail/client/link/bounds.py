@@ -10,15 +10,15 @@ from typing import cast
 
 from nightmail.model.answers import Said
 from nightmail.model.forms import ACCOUNT_MAX, DEVICE_MAX, NUMBER_MAX
-from nightmail.model.rows import Change, Entry
-from nightmail.model.words import Lane, State
+from nightmail.model.rows import Entry, PendingReceipt
+from nightmail.model.words import Lane, MessageState
 from nightmail.wire.items import Answered, Devices, Drained, Entries, Gone, Goodbye, Receipts, Welcome
 
 TIME_END = 1 << 47
 """In milliseconds since 1970: the year 6429. A calendar can still show it."""
 
 _LANES = frozenset(int(lane) for lane in Lane)
-_STATES = frozenset(int(state) for state in State)
+_STATES = frozenset(int(state) for state in MessageState)
 
 
 def is_entries(item: Entries) -> bool:
@@ -26,7 +26,7 @@ def is_entries(item: Entries) -> bool:
 
 
 def is_receipts(item: Receipts) -> bool:
-    return all(map(_is_receipt, item.changes))
+    return all(map(_is_receipt, item.receipts))
 
 
 def is_answered(item: Answered) -> bool:
@@ -48,7 +48,7 @@ def is_welcome(item: Welcome) -> bool:
 
 
 def is_drained(item: Drained) -> bool:
-    return all(map(_is_count, (item.normal, item.high, item.changes)))
+    return all(map(_is_count, (item.normal, item.high, item.receipts)))
 
 
 def is_goodbye(item: Goodbye) -> bool:
@@ -70,7 +70,7 @@ def _is_entry(entry: Entry) -> bool:
     )
 
 
-def _is_receipt(receipt: Change) -> bool:
+def _is_receipt(receipt: PendingReceipt) -> bool:
     by, to, lane, device, state, n = receipt.key
     return (
         0 <= by <= DEVICE_MAX
@@ -78,7 +78,7 @@ def _is_receipt(receipt: Change) -> bool:
         and lane in _LANES
         and 0 <= device <= DEVICE_MAX
         and state in _STATES
-        and (0 <= n <= NUMBER_MAX or (state == State.FAILED and n == -receipt.reason))
+        and (0 <= n <= NUMBER_MAX or (state == MessageState.FAILED and n == -receipt.reason))
         and 1 <= receipt.seq <= NUMBER_MAX
         and 0 <= receipt.at < TIME_END
         and _are_spans(receipt.numbers)

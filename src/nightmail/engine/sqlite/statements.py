@@ -29,7 +29,7 @@ _4 = "CAST(substr(value, 61, 20) AS INTEGER)"
 _PUT = f"INSERT OR REPLACE INTO {{}} SELECT {_1}, {_2}, substr(value, 41) FROM carray(?)"
 _DROP = f"DELETE FROM {{}} WHERE a IN (SELECT {_1} FROM carray(?))"
 _READ = "SELECT value FROM {} WHERE a = ?"
-NUMBERED = {Kept.ACCOUNT: "account", Kept.MAILBOX: "mailbox", Kept.CHANGES: "changes", Kept.KEYS: "keys"}
+NUMBERED = {Kept.ACCOUNT: "account", Kept.MAILBOX: "mailbox", Kept.RECEIPTS: "changes", Kept.KEYS: "keys"}
 """Kinds with a table of their own, under one number. A key with a second number (there is none) is in `row`."""
 
 PUT_NUMBERED = {kind: _PUT.format(table) for kind, table in NUMBERED.items()}

@@ -19,7 +19,7 @@ from nightmail.model.forms import (
 from nightmail.model.ids import account_id
 from nightmail.model.words import Platform
 
-from .body import Author, Body
+from .body import Author, Body, Pace
 
 
 class Registered(Body, frozen=True, tag=16):
@@ -30,6 +30,7 @@ class Registered(Body, frozen=True, tag=16):
     """
 
     said_by = Author.SERVER
+    since = 1
     answered_by = (Joined,)
 
     account: int
@@ -58,6 +59,9 @@ class Closed(Body, frozen=True, tag=20):
     """An account ends, with all its devices."""
 
     said_by = Author.DEVICE | Author.SERVER
+    since = 1
+    pace = Pace.ITEM
+    frees_space = False
     answered_by = (Done,)
 
     account: int
@@ -73,6 +77,9 @@ class Blocked(Body, frozen=True, tag=21):
     """`account` wants (not) to hear from `peer`."""
 
     said_by = Author.DEVICE
+    since = 1
+    pace = Pace.ITEM
+    frees_space = False
     answered_by = (Done,)
 
     account: int
@@ -90,6 +97,9 @@ class ReceiptsSet(Body, frozen=True, tag=22):
     """Read receipts, in both directions, on or off."""
 
     said_by = Author.DEVICE
+    since = 1
+    pace = Pace.ITEM
+    frees_space = False
     answered_by = (Done,)
 
     account: int
@@ -106,6 +116,7 @@ class PinSet(Body, frozen=True, tag=26):
     """The account's registration lock, from here on; both empty: none. Only the server makes a digest."""
 
     said_by = Author.SERVER
+    since = 1
     answered_by = (Done,)
 
     account: int
@@ -121,6 +132,7 @@ class PinSet(Body, frozen=True, tag=26):
         return out_of(self.account, 1, ACCOUNT_MAX, "account")
 
 
+__all__ = ("Blocked", "Closed", "PinSet", "ReceiptsSet", "Registered")
 Bodies: TypeAlias = Registered | Closed | Blocked | ReceiptsSet | PinSet
 DeviceBodies: TypeAlias = Closed | Blocked | ReceiptsSet
 

@@ -13,6 +13,7 @@ class LetterExpired(Body, frozen=True, tag=53):
     """The message that was buried at `offset` was not delivered in time: it has failed."""
 
     said_by = Author.FOLD
+    since = 2
 
     offset: int
 
@@ -20,4 +21,5 @@ class LetterExpired(Body, frozen=True, tag=53):
         return SERVER
 
 
+__all__ = ("LetterExpired",)
 Bodies: TypeAlias = LetterExpired

@@ -17,7 +17,9 @@ class Linked(Body, frozen=True, tag=17):
     """Another device of an account. It is addressed only once a device list names it."""
 
     said_by = Author.DEVICE
+    since = 1
     pace = Pace.LINK
+    frees_space = False
     answered_by = (Joined,)
 
     account: int
@@ -37,6 +39,9 @@ class Listed(Body, frozen=True, tag=18):
     """The account's next device list. Linked devices that it no longer names are removed."""
 
     said_by = Author.DEVICE
+    since = 1
+    pace = Pace.ITEM
+    frees_space = False
     answered_by = (Done,)
 
     account: int
@@ -59,6 +64,9 @@ class Unlinked(Body, frozen=True, tag=19):
     """A device is revoked: its mailbox ends now, and senders are told."""
 
     said_by = Author.DEVICE | Author.SERVER | Author.FOLD
+    since = 1
+    pace = Pace.ITEM
+    frees_space = False
     answered_by = (Done,)
 
     device: int
@@ -74,6 +82,7 @@ class Relabelled(Body, frozen=True, tag=25):
     """A device gets another name."""
 
     said_by = Author.SERVER
+    since = 1
     answered_by = (Done,)
 
     device: int
@@ -86,5 +95,6 @@ class Relabelled(Body, frozen=True, tag=25):
         return too_long_a_label(self.label, limits) or out_of(self.device, 1, DEVICE_MAX, "device")
 
 
+__all__ = ("Linked", "Listed", "Relabelled", "Unlinked")
 Bodies: TypeAlias = Linked | Listed | Unlinked | Relabelled
 DeviceBodies: TypeAlias = Linked | Listed | Unlinked

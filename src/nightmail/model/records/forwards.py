@@ -16,6 +16,7 @@ class Forwarded(Body, frozen=True, tag=34):
     """The `k`-th thing that shard `source` told this shard."""
 
     said_by = Author.SHARD
+    since = 1
 
     source: int
     k: int
@@ -25,4 +26,5 @@ class Forwarded(Body, frozen=True, tag=34):
         return self.body.home(by)
 
 
+__all__ = ("Forwarded", "Told")
 Bodies: TypeAlias = Forwarded

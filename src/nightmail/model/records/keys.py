@@ -35,6 +35,9 @@ class Published(Body, frozen=True, tag=23):
     """
 
     said_by = Author.DEVICE
+    since = 1
+    pace = Pace.ITEM
+    frees_space = False
     answered_by = (Stocked,)
 
     registration: int
@@ -65,7 +68,9 @@ class Claimed(Body, frozen=True, tag=24):
     """A sender takes one key of each kind of `device`. The same `request` gets the same ones."""
 
     said_by = Author.DEVICE
+    since = 1
     pace = Pace.CLAIM
+    frees_space = False
     answered_by = (Bundle,)
 
     device: int
@@ -78,6 +83,7 @@ class Claimed(Body, frozen=True, tag=24):
         return out_of(self.device, 1, DEVICE_MAX, "device") or out_of(self.request, 1, NUMBER_MAX, "request")
 
 
+__all__ = ("Claimed", "Published")
 Bodies: TypeAlias = Published | Claimed
 DeviceBodies: TypeAlias = Published | Claimed
 

@@ -9,13 +9,15 @@ from nightmail.model.forms import NUMBER_MAX, Complaint, Form, out_of
 from nightmail.model.ids import account_of
 from nightmail.model.words import Lane
 
-from .body import Author, Body
+from .body import Author, Body, Pace
 
 
 class Acked(Body, frozen=True, tag=3):
     """Everything up to `upto` is durable on the device, except what it could not open."""
 
     said_by = Author.DEVICE
+    since = 1
+    pace = Pace.ITEM
     frees_space = True
     answered_by = (Done,)
 
@@ -36,6 +38,7 @@ class Expired(Body, frozen=True, tag=49):
     """One due item: a mailbox whose oldest entries may be too old (`seq` 0), or one entry with a timer."""
 
     said_by = Author.FOLD
+    since = 1
 
     device: int
     lane: Lane
@@ -49,6 +52,7 @@ class Watched(Body, frozen=True, tag=52):
     """A mailbox's clock is set again, by the oldest entry that it still holds."""
 
     said_by = Author.FOLD
+    since = 1
 
     device: int
 
@@ -56,5 +60,6 @@ class Watched(Body, frozen=True, tag=52):
         return account_of(self.device)
 
 
+__all__ = ("Acked", "Expired", "Watched")
 Bodies: TypeAlias = Acked | Expired | Watched
 DeviceBodies: TypeAlias = Acked

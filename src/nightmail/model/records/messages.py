@@ -36,7 +36,9 @@ class Sent(Body, frozen=True, tag=1):
     """A message, sealed for every device of `to` and for every other device of the sender."""
 
     said_by = Author.DEVICE
+    since = 1
     pace = Pace.SEND
+    frees_space = False
     answered_by = (Accepted, Settled)
 
     to: int
@@ -101,7 +103,9 @@ class Voided(Body, frozen=True, tag=2):
     """A number whose message was given up: consumed, so that the next one can be accepted."""
 
     said_by = Author.DEVICE
+    since = 1
     pace = Pace.SEND
+    frees_space = False
     answered_by = (Accepted, Settled)
 
     to: int
@@ -121,6 +125,7 @@ class Copied(Body, frozen=True, tag=32):
     """From shard to shard: a message was accepted; file the sender's own copies."""
 
     said_by = Author.SHARD | Author.FOLD
+    since = 1
 
     by: int
     to: int
@@ -138,6 +143,7 @@ class Copied(Body, frozen=True, tag=32):
         return account_of(self.by)
 
 
+__all__ = ("Copied", "Envelope", "Sent", "Voided")
 Bodies: TypeAlias = Sent | Voided | Copied
 DeviceBodies: TypeAlias = Sent | Voided
 

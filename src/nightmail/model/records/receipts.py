@@ -9,9 +9,9 @@ from msgspec import Struct
 from nightmail.model.answers import Done
 from nightmail.model.forms import ACCOUNT_MAX, DEVICE_MAX, NUMBER_MAX, Complaint, Form, out_of
 from nightmail.model.ids import account_of
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.words import Lane, MessageState, Reason
 
-from .body import Author, Body
+from .body import Author, Body, Pace
 
 
 class Span(Struct, frozen=True, array_like=True, gc=False):
@@ -23,10 +23,12 @@ class Span(Struct, frozen=True, array_like=True, gc=False):
     high: int
 
 
-class ChangesAcked(Body, frozen=True, tag=4):
+class ReceiptsAcked(Body, frozen=True, tag=4):
     """Every receipt up to `upto` is durable on the device."""
 
     said_by = Author.DEVICE
+    since = 1
+    pace = Pace.ITEM
     frees_space = True
     answered_by = (Done,)
 
@@ -43,6 +45,9 @@ class Read(Body, frozen=True, tag=5):
     """What a person has looked at in the conversation with `peer`: the numbers, exactly."""
 
     said_by = Author.DEVICE
+    since = 1
+    pace = Pace.ITEM
+    frees_space = False
     answered_by = (Done,)
 
     peer: int
@@ -66,12 +71,13 @@ class Receipted(Body, frozen=True, tag=33):
     """From shard to shard: what became, on `device`, of messages that `by` sent to `to`."""
 
     said_by = Author.SHARD | Author.FOLD
+    since = 1
 
     by: int
     to: int
     lane: Lane
     device: int
-    state: State
+    state: MessageState
     reason: Reason
     at: int
     numbers: tuple[tuple[int, int], ...]
@@ -80,5 +86,6 @@ class Receipted(Body, frozen=True, tag=33):
         return account_of(self.by)
 
 
-Bodies: TypeAlias = ChangesAcked | Read | Receipted
-DeviceBodies: TypeAlias = ChangesAcked | Read
+__all__ = ("Read", "Receipted", "ReceiptsAcked", "Span")
+Bodies: TypeAlias = ReceiptsAcked | Read | Receipted
+DeviceBodies: TypeAlias = ReceiptsAcked | Read

@@ -53,3 +53,6 @@ def decode_record(data: bytes | memoryview) -> Record:
         return Record(by, via, _decode_body(data[_HEADER.size :]))
     except (msgspec.DecodeError, ValueError) as error:
         raise BadRecord("a record's body is not of any known form") from error
+
+
+__all__ = ("AnyBody", "BadRecord", "Record", "SaidByDevices", "decode_record", "encode_record")

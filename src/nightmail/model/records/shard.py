@@ -17,6 +17,7 @@ class Ticked(Body, frozen=True, tag=48):
     """Something is due. What, follows from the rows and the batch's time."""
 
     said_by = Author.TIME
+    since = 1
 
     def home(self, by: int) -> int:
         return SERVER
@@ -26,6 +27,7 @@ class LimitsSet(Body, frozen=True, tag=50):
     """The limits of the fold, from here on."""
 
     said_by = Author.OPERATOR
+    since = 1
 
     limits: FoldLimits
 
@@ -37,6 +39,7 @@ class FoldRaised(Body, frozen=True, tag=51):
     """From here on records are folded as `version` says: every node supports it."""
 
     said_by = Author.OPERATOR
+    since = 1
 
     version: int
 
@@ -44,4 +47,5 @@ class FoldRaised(Body, frozen=True, tag=51):
         return SERVER
 
 
+__all__ = ("FoldRaised", "LimitsSet", "Ticked")
 Bodies: TypeAlias = Ticked | LimitsSet | FoldRaised

@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from nightmail.model.answers import Accepted, Done
-from nightmail.model.effects import Changed
+from nightmail.model.effects import ReceiptsGrew
 from nightmail.model.limits import DAY_MS
 from nightmail.model.notes import Dropped
 from nightmail.model.records import Acked, Closed, Unlinked
-from nightmail.model.rows import Change, DueItem, Gap, Mailbox, Queue
-from nightmail.model.words import Lane, Reason, State
+from nightmail.model.rows import DueItem, Gap, Mailbox, PendingReceipt, Queue
+from nightmail.model.words import Lane, MessageState, Reason
 from tests.core.world import START, Person, World
 
 NORMAL, HIGH = Lane
@@ -39,8 +39,8 @@ def mailbox(world: World, device: int) -> Mailbox:
     return found
 
 
-def expired(by: int, to: Person, device: int, n: int, seq: int, at: int, lane: Lane = NORMAL) -> Change:
-    return Change((by, to.account, lane, device, State.FAILED, n), seq, at, Reason.EXPIRED, [n, n])
+def expired(by: int, to: Person, device: int, n: int, seq: int, at: int, lane: Lane = NORMAL) -> PendingReceipt:
+    return PendingReceipt((by, to.account, lane, device, MessageState.FAILED, n), seq, at, Reason.EXPIRED, [n, n])
 
 
 # --- too old ----------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def test_an_ack_before_the_end_wins(world: World, alice: Person, bob: Person) ->
     world.now += TTL
     world.do(bob[1], Acked(NORMAL, 1))
     world.wait(0)
-    assert [change.state for change in world.receipts(alice[1])] == [State.DELIVERED]
+    assert [change.state for change in world.receipts(alice[1])] == [MessageState.DELIVERED]
     assert mailbox(world, bob[1]) == Mailbox((Queue(1, 1, 0), Queue()))
 
 
@@ -125,8 +125,8 @@ def test_one_device_that_is_off_does_not_fail_the_others(world: World, alice: Pe
     world.do(bob[1], Acked(NORMAL, 1))
     world.wait(TTL)
     assert [(change.key[3], change.state) for change in world.receipts(alice[1])] == [
-        (bob[1], State.DELIVERED),
-        (bob[2], State.FAILED),
+        (bob[1], MessageState.DELIVERED),
+        (bob[2], MessageState.FAILED),
     ]
 
 
@@ -173,7 +173,7 @@ def test_a_disappearing_message_ends_when_its_timer_does(world: World, alice: Pe
     write(world, alice[1], bob)
     assert world.wait(29_999) == 0
     assert world.wait(1) == 1
-    assert world.effects == [Changed(alice[1])]
+    assert world.effects == [ReceiptsGrew(alice[1])]
     assert world.texts(bob[1]) == ["1", "gap 2-2 expired", "3"]
     assert world.receipts(alice[1]) == [expired(alice[1], bob, bob[1], 2, 1, START + 30_000)]
 
@@ -188,7 +188,7 @@ def test_an_ack_stops_a_timer(world: World, alice: Person, bob: Person) -> None:
     write(world, alice[1], bob, life_ms=30_000)
     world.do(bob[1], Acked(NORMAL, 1))
     world.wait(60_000)
-    assert [change.state for change in world.receipts(alice[1])] == [State.DELIVERED]
+    assert [change.state for change in world.receipts(alice[1])] == [MessageState.DELIVERED]
 
 
 def test_a_timer_of_a_device_that_is_no_more_fires_into_nothing(world: World, alice: Person) -> None:

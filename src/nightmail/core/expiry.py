@@ -1,7 +1,7 @@
 """How entries end without having been delivered: too old, or their device is no more.
 
 Knows:   one mailbox, its entries and its clock.
-Touches: the mailbox; through `tell`, the receipts of whoever sent what is dropped.
+Touches: the mailbox; through `tell`, the receipts of the devices that sent what is dropped.
 
 Every ending leaves a gap for the device (if there still is one) and a failure for the sender.
 """
@@ -18,12 +18,12 @@ from .gaps import add_gap, first_waiting
 from .mailbox import needs_entry, needs_front
 from .receipts import Verdicts
 from .rules import Steps
-from .state import State as Shard
+from .state import ShardState
 
 # --- too old ----------------------------------------------------------------------------------
 
 
-def needs_expired(state: Shard, _by: int, expired: Expired) -> list[Need]:
+def needs_expired(state: ShardState, _by: int, expired: Expired) -> list[Need]:
     missing: list[Need] = []
     if expired.seq:
         needs_entry(state, expired.device, expired.lane, expired.seq, missing)
@@ -34,7 +34,7 @@ def needs_expired(state: Shard, _by: int, expired: Expired) -> list[Need]:
     return missing
 
 
-def step_expired(state: Shard, _by: int, _via: int, expired: Expired) -> None:
+def step_expired(state: ShardState, _by: int, _via: int, expired: Expired) -> None:
     mailbox = state.mailboxes[expired.device]
     if mailbox is None:
         return
@@ -48,7 +48,7 @@ def step_expired(state: Shard, _by: int, _via: int, expired: Expired) -> None:
     state.derived.append(Watched(expired.device))
 
 
-def _too_old(state: Shard, device: int, lane: Lane, queue: Queue) -> list[int]:
+def _too_old(state: ShardState, device: int, lane: Lane, queue: Queue) -> list[int]:
     """The oldest entries that have outlived the mailbox's limit, as many as one tick looks at."""
     limits = state.shard.limits
     entries = state.entries.get(queue_id(device, lane), {})
@@ -63,7 +63,7 @@ def _too_old(state: Shard, device: int, lane: Lane, queue: Queue) -> list[int]:
     return old
 
 
-def _drop(state: Shard, device: int, mailbox: Mailbox, lane: Lane, seqs: list[int]) -> None:
+def _drop(state: ShardState, device: int, mailbox: Mailbox, lane: Lane, seqs: list[int]) -> None:
     """End these entries as expired: a gap for the device, a failure for each sender."""
     if not seqs:
         return
@@ -81,7 +81,9 @@ def _drop(state: Shard, device: int, mailbox: Mailbox, lane: Lane, seqs: list[in
     verdicts.tell(state, lane)
 
 
-def _fail(state: Shard, verdicts: Verdicts, device: int, lane: Lane, seq: int, entry: Entry, reason: Reason) -> None:
+def _fail(
+    state: ShardState, verdicts: Verdicts, device: int, lane: Lane, seq: int, entry: Entry, reason: Reason
+) -> None:
     state.notes.append(Dropped(state.now, device, lane, seq, reason))
     verdicts.fail(entry, reason)
 
@@ -89,7 +91,7 @@ def _fail(state: Shard, verdicts: Verdicts, device: int, lane: Lane, seq: int, e
 # --- the clock --------------------------------------------------------------------------------
 
 
-def needs_watched(state: Shard, _by: int, watched: Watched) -> list[Need]:
+def needs_watched(state: ShardState, _by: int, watched: Watched) -> list[Need]:
     device = watched.device
     missing: list[Need] = []
     needs_front(state, device, 1, missing)
@@ -98,7 +100,7 @@ def needs_watched(state: Shard, _by: int, watched: Watched) -> list[Need]:
     return missing
 
 
-def step_watched(state: Shard, _by: int, _via: int, watched: Watched) -> None:
+def step_watched(state: ShardState, _by: int, _via: int, watched: Watched) -> None:
     device = watched.device
     mailbox = state.mailboxes[device]
     if mailbox is None:
@@ -109,7 +111,7 @@ def step_watched(state: Shard, _by: int, _via: int, watched: Watched) -> None:
         due.schedule(state, mailbox.due, DueItem(device, Lane.NORMAL, 0))
 
 
-def _next_look(state: Shard, device: int) -> int:
+def _next_look(state: ShardState, device: int) -> int:
     """The moment at which the oldest waiting entry will be too old; 0 if none waits."""
     mailbox, ttl_ms = state.mailboxes[device], state.shard.limits.ttl_ms
     if mailbox is None or not ttl_ms:
@@ -128,7 +130,7 @@ def _next_look(state: Shard, device: int) -> int:
 # --- the device is no more --------------------------------------------------------------------
 
 
-def end_mailbox(state: Shard, device: int) -> None:
+def end_mailbox(state: ShardState, device: int) -> None:
     """Close a mailbox for good. Its entries' senders are told; its receipts have no reader any more."""
     mailbox = state.mailboxes[device]
     if mailbox is None:
@@ -143,7 +145,7 @@ def end_mailbox(state: Shard, device: int) -> None:
             state.cleared[number] = queue.head
         verdicts.tell(state, lane)
     state.mailboxes.put(device, None, state.offset)
-    state.changes.put(device, None, state.offset)
+    state.receipts.put(device, None, state.offset)
 
 
 STEPS: Steps = {1: {Expired: (needs_expired, step_expired), Watched: (needs_watched, step_watched)}}
