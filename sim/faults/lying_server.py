@@ -47,7 +47,7 @@ class Forger:
         """About a list or a key."""
 
     def pass_on(self, frame: bytes) -> bytes:
-        if not self._town.habits.forge or self._town.healing:
+        if not self._town.habits.forges or self._town.healing:
             return frame
         items = decode_from_server(frame)
         told = [self._item(item) for item in items]
@@ -64,15 +64,12 @@ class Forger:
             case _:
                 return item
 
-    def _lies(self) -> bool:
-        return self._world.maybe(self._town.habits.forge)
-
     # --- entries ----------------------------------------------------------------------------------
 
     def _entry(self, lane: Lane, entry: Entry) -> Entry:
         if entry.by in self._device.history.liars:
             return entry
-        if self._lies():
+        if self._world.maybe(self._town.habits.forge_entries):
             name, forge = self._world.chance.choice(FORGERIES)
             forged = forge(self, lane, entry)
             if forged is not None and forged != entry:
@@ -124,7 +121,7 @@ class Forger:
         if not item.signed:
             return item
         before = self._lists.setdefault(item.account, [])
-        if not self._lies():
+        if not self._world.maybe(self._town.habits.forge_lists):
             before.append(item)
             return item
         self.has_lied = True
@@ -144,7 +141,7 @@ class Forger:
                 return replace(item, signed=bytes(signed))
 
     def _bundle(self, bundle: Bundle) -> Bundle:
-        if not self._lies():
+        if not self._world.maybe(self._town.habits.forge_keys):
             return bundle
         self.has_lied = True
         match self._world.between(0, 2):

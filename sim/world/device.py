@@ -275,7 +275,7 @@ class Device:
         self.history.set_back.add(self.me.device)
         older, self._copy = self._copy, None
         # A server that repeats things is told from a device that forgot only if that forgot everything.
-        if self.person.town.habits.forge or self.world.maybe(0.3):
+        if self.person.town.habits.forges or self.world.maybe(0.3):
             older = {}
         self.was_older = self.was_older or bool(older)
         self.crash(older)

@@ -69,8 +69,10 @@ class Habits:
     set_back: float = 0.0
     """Of sealed devices only, as is the next one."""
     verify: float = 0.0
-    forge: float = 0.0
-    """Of what the server brings, so much is not what somebody sealed or signed."""
+    forge_entries: float = 0.0
+    """The part of all entries that the server alters or repeats; likewise of the next two."""
+    forge_lists: float = 0.0
+    forge_keys: float = 0.0
 
     @classmethod
     def draw(cls, world: World, off: frozenset[str], *, sealed: bool = False) -> Habits:
@@ -87,12 +89,17 @@ class Habits:
         )  # fmt: skip
         if sealed:
             habits.set_back, habits.verify = chance.choice((0, 0, 0.5)), some(1)
-            habits.forge = chance.choice((0, 0, 0.05))
+            habits.forge_entries = habits.forge_lists = habits.forge_keys = chance.choice((0, 0, 0.05))
             habits.link, habits.remove, habits.begin_anew = 2 * habits.link, 3 * habits.remove, 2 * habits.begin_anew
             habits.unreadable /= 2
         for habit in off & {habit.name for habit in fields(cls)}:
             setattr(habits, habit, 0.0)
         return habits
+
+    @property
+    def forges(self) -> bool:
+        """Whether the server lies to sealed devices."""
+        return bool(self.forge_entries or self.forge_lists or self.forge_keys)
 
     @cached_property
     def deeds(self) -> tuple[tuple[str, ...], list[float]]:
