@@ -1,8 +1,8 @@
 """A server that lies to sealed devices: what stands between its honest gateway and a device's ear.
 
 Knows:   what it has handed to this device before, and a few keys of its own.
-Touches: entries, device lists and bundles, one now and then; and notes what it did to them.
-Never:   has an account's or a device's key: whatever it makes must be refused.
+Touches: entries, device lists and bundles, as often as the habits say; and notes what it did to them.
+Never:   has an account's or a device's key: what it makes must be refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nightmail.model.rows import Entry
 from nightmail.model.words import Kind, Lane
 from nightmail.wire.frames import decode_from_server, encode
 from nightmail.wire.items import Answered, Devices, Entries, FromServer
-from sim.world.sealed_device import Drawn
+from sim.world.sealed_device import SeededSecrets
 
 if TYPE_CHECKING:
     from sim.world.device import Device
@@ -154,7 +154,9 @@ class Forger:
             case _:
                 self._world.hit("forged: identity")
                 address = Address(bundle.device, bundle.registration)
-                made = upload(make_keys(address, Drawn(self._world.chance), self._world.now, count=1, kem_count=1))
+                made = upload(
+                    make_keys(address, SeededSecrets(self._world.chance), self._world.now, count=1, kem_count=1)
+                )
                 return Bundle(*address, made.identity, made.signed, made.one_time_kem[0], made.one_time[0])
 
     # --- the verdict --------------------------------------------------------------------------------

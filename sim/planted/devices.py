@@ -38,7 +38,7 @@ def _goes_on(step: Step) -> Step:
 
 
 def _former_stay(step: Step) -> Step:
-    """Whoever takes an account over shares it with the former devices."""
+    """A person who takes an account over shares it with the former devices."""
 
     def wrong(state: State, by: int, via: int, new: Registered) -> None:
         step(state, by, via, new)

@@ -74,7 +74,7 @@ BUGS = (
            edit_method(Sessions, "seal", "self.put(peer)", "self._keep(peer)"), CLIENT),
     sealed("an opened message's ratchet is not saved with it",
            edit_method(Sessions, "open", "self.put(opened.peer)", "self._keep(opened.peer)"), CLIENT),
-    sealed("a retry is sealed anew",
+    sealed("a retry is sealed again",
            edit(envelopes.unsealed, "kept = row.envelopes", "kept = {}"), CLIENT),
     forged("entries", "what does not open uses up a key", _advances_anyway, CLIENT),
     sealed("keys that were skipped are not kept", edit(ratchet._bounded, "return kept", "return {}"), E2EE),

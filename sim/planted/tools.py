@@ -1,6 +1,6 @@
 """How a bug is planted: one small part of the real program is exchanged, until the end of a block.
 
-A plant that no longer finds its place raises `Uprooted`: a bug that is not there would be caught by nothing.
+A plant that does not find its place raises `Uprooted`: a bug that is not there would be caught by nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PLANTED_IN = "<planted in"
 
 
 class Uprooted(Exception):
-    """The program has changed, and the bug has no place in it any more: plant it anew."""
+    """The program has changed, and the bug has no place in it: plant it elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Bug:
     focus: Focus | None = None
     """Of the worlds of the suites `node` and `cluster`."""
     raises: tuple[type[Exception], ...] = ()
-    """Accidents (`sim.teeth.ACCIDENTS`) by which it does show in the program; others are the plant's own."""
+    """Accidents (`sim.runs.teeth.ACCIDENTS`) by which it does show in the program; others are the plant's own."""
 
 
 # --- exchanging parts -------------------------------------------------------------------------

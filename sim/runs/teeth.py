@@ -159,7 +159,7 @@ def _first_broken(seeds: int, try_one: Callable[[int], object]) -> tuple[BaseExc
 
 
 def is_accident(broken: BaseException, raises: tuple[type[Exception], ...] = ()) -> bool:
-    """Whether a plant only stumbled over its own feet: that proves nothing about whoever looks at what it does."""
+    """Whether a plant only stumbled over its own feet: that proves nothing about the judges."""
     while broken.__cause__ is not None:
         broken = broken.__cause__
     if not isinstance(broken, ACCIDENTS) or isinstance(broken, raises):

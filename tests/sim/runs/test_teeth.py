@@ -47,7 +47,7 @@ def test_without_a_planted_bug_a_suite_passes(suite: str) -> None:
         ("read the latest version", "owners"),
         ("SQLite does not sync", "powercuts"),
         ("a claim is answered from memory and not logged", "claims"),
-        ("a retry is sealed anew", "sealed"),
+        ("a retry is sealed again", "sealed"),
         ("a MAC is not checked", "forged entries"),
         ("a list's signature is not checked", "forged lists"),
         ("a KEM key's signature is not checked", "forged keys"),
