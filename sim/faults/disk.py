@@ -178,7 +178,7 @@ class Disk:
         """What was to be synced is there or not, and from now on nobody can tell."""
         shown, at_stake = bytearray(content.view), bool(content.dirty)
         content.settle(self._chance, self._chance.choice((0.0, 0.5, 1.0)))
-        # Some file systems go on showing what they could not write; it is just no longer theirs to write.
+        # Some file systems go on showing what they could not write; but they will not write it again.
         content.view = shown if self._chance.random() < 0.5 else bytearray(content.durable)
         if at_stake:
             self.hit("failed sync kept the data" if content.durable == shown else "failed sync lost data")

@@ -1,8 +1,8 @@
 """A server that lies to sealed devices: what stands between its honest gateway and a device's ear.
 
 Knows:   what it has handed to this device before, and a few keys of its own.
-Touches: entries, device lists and bundles, one now and then; and notes what it did to them.
-Never:   has an account's or a device's key: whatever it makes must be refused.
+Touches: entries, device lists and bundles, as often as the habits say; and notes what it did to them.
+Never:   has an account's or a device's key: what it makes must be refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nightmail.model.rows import Entry
 from nightmail.model.words import Kind, Lane
 from nightmail.wire.frames import decode_from_server, encode
 from nightmail.wire.items import Answered, Devices, Entries, FromServer
-from sim.world.sealed_device import Drawn
+from sim.world.sealed_device import SeededSecrets
 
 if TYPE_CHECKING:
     from sim.world.device import Device
@@ -47,7 +47,7 @@ class Forger:
         """About a list or a key."""
 
     def pass_on(self, frame: bytes) -> bytes:
-        if not self._town.habits.forge or self._town.healing:
+        if not self._town.habits.forges or self._town.healing:
             return frame
         items = decode_from_server(frame)
         told = [self._item(item) for item in items]
@@ -64,15 +64,12 @@ class Forger:
             case _:
                 return item
 
-    def _lies(self) -> bool:
-        return self._world.maybe(self._town.habits.forge)
-
     # --- entries ----------------------------------------------------------------------------------
 
     def _entry(self, lane: Lane, entry: Entry) -> Entry:
         if entry.by in self._device.history.liars:
             return entry
-        if self._lies():
+        if self._world.maybe(self._town.habits.forge_entries):
             name, forge = self._world.chance.choice(FORGERIES)
             forged = forge(self, lane, entry)
             if forged is not None and forged != entry:
@@ -124,7 +121,7 @@ class Forger:
         if not item.signed:
             return item
         before = self._lists.setdefault(item.account, [])
-        if not self._lies():
+        if not self._world.maybe(self._town.habits.forge_lists):
             before.append(item)
             return item
         self.has_lied = True
@@ -144,7 +141,7 @@ class Forger:
                 return replace(item, signed=bytes(signed))
 
     def _bundle(self, bundle: Bundle) -> Bundle:
-        if not self._lies():
+        if not self._world.maybe(self._town.habits.forge_keys):
             return bundle
         self.has_lied = True
         match self._world.between(0, 2):
@@ -157,7 +154,9 @@ class Forger:
             case _:
                 self._world.hit("forged: identity")
                 address = Address(bundle.device, bundle.registration)
-                made = upload(make_keys(address, Drawn(self._world.chance), self._world.now, count=1, kem_count=1))
+                made = upload(
+                    make_keys(address, SeededSecrets(self._world.chance), self._world.now, count=1, kem_count=1)
+                )
                 return Bundle(*address, made.identity, made.signed, made.one_time_kem[0], made.one_time[0])
 
     # --- the verdict --------------------------------------------------------------------------------

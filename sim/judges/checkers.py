@@ -204,7 +204,7 @@ def check_sessions(town: Town, devices: dict[int, Device]) -> None:
 
 
 def check_successors(town: Town, sender: Device, message: Message, own: Written) -> None:
-    """What no device had when it was removed goes to whoever came in its place."""
+    """What no device had when it was removed goes to the device that replaced it."""
     recipient = next((person for person in town.people if person.account == message.to), None)
     if town.mode != "node" or recipient is None or own.state is not Tick.FAILED or not own.places:
         return  # In a cluster a replaced owner may have told of the former devices.

@@ -37,7 +37,7 @@ class Message:
     sealed_at: int = 0
     """When it left its device for the first time."""
     given_up: str = ""
-    """Why its device no longer wants it sent."""
+    """Why its device gave it up."""
     answer: Accepted | None = None
     at: int = 0
     """Its stamp, once accepted."""
@@ -153,7 +153,7 @@ class History:
         """All is healed: from now on everything opens at once."""
         self.set_back: set[int] = set()
         """Devices whose sessions were once those of an older copy."""
-        self.began_anew: set[int] = set()
+        self.started_over: set[int] = set()
         """Accounts that ever had another key."""
         self.one_time: dict[tuple[int, bytes], tuple[int, int]] = {}
         """(device, one-time key) → (who, request): whom it was handed out to."""

@@ -1,4 +1,4 @@
-"""The state, watched: whoever touches a row out of turn is stopped on the spot.
+"""The state, watched: a step that touches a row out of turn is stopped on the spot.
 
 Knows:   which rows the current record's `needs` named, which its step wrote, what a sound row looks like.
 Touches: nothing of the fold's outcome: a watched state is, row for row, the state it watches.
@@ -123,7 +123,7 @@ class StrictTable(Table[K, R]):
         super().__init__(row)
         self._kind, self._watch, self._owner = kind, watch, owner
         self.rows = self._guarded = Guarded[K, R | None](self._look, self._write)
-        # Saying that a row changed counts as writing it. Whoever saves may ask which ones did.
+        # Saying that a row changed counts as writing it. The saver may ask which ones did.
         self.changed = Guarded(lambda _: None, self._write)
 
     def _look(self, key: K) -> None:

@@ -156,7 +156,7 @@ class Tap:
         key = me.witness.rekeyed[message.to]
         before = message.sealed.setdefault(device, (key, sealed))
         if before[0] != key:
-            self._world.hit("sealed anew for another key")
+            self._world.hit("sealed again for another key")
             message.sealed[device] = key, sealed
         elif before[1] != sealed:
             raise self._broke("sealed once", f"sealed {message.id} for {device:x} a second time")
@@ -321,7 +321,7 @@ class Tap:
                 pass
 
     def _claimed(self, asked: Claimed, bundle: Bundle) -> None:
-        """Whoever gets a one-time key is the only one who ever does."""
+        """A one-time key is handed to one device only."""
         self._world.hit("bundle claimed")
         last_resort = bundle.kem[0] == LAST_RESORT
         if last_resort or bundle.one_time is None:

@@ -82,7 +82,7 @@ class Witness:
             case SecurityCodeChanged():
                 self._world.hit("key changed")
                 self._unannounced.discard(event.account)
-                if event.account not in self._history.began_anew:
+                if event.account not in self._history.started_over:
                     raise self._broke("no false alarm", f"is told of a new key: {event}")
             case Provisioned():
                 self._world.hit("linked by a code")

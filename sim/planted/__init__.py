@@ -1,4 +1,7 @@
-"""Bugs that somebody could have made, each to be caught by the suites: see `sim.runs.teeth`."""
+"""Bugs that somebody could have made, by the part of the program that they are in. `tools` says how one is planted: a
+few words of a function are exchanged while the suites run. `sim.runs.teeth` plants each and expects a simulation to
+break.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from nightmail.client.outbox.sending import Sending
 from nightmail.client.outbox.ticks import Ticks
 from nightmail.client.trust.device_lists import DeviceLists
 
-from .tools import Bug, edit, edit_method
+from .tools import Bug, Focus, edit, edit_method
 
 DEVICE = ("tests/client",)
 BOTH = ("node", "cluster")
@@ -54,5 +54,6 @@ BUGS = (
         BOTH, DEVICE, seconds=12),
     Bug("a client fails what a receipt has shown to be delivered",
         edit_method(Ticks, "failed", "message.state in (Tick.DELIVERED, Tick.READ, Tick.FAILED)",
-                    "message.state is Tick.FAILED"), BOTH, DEVICE, seconds=20),
+                    "message.state is Tick.FAILED"), BOTH, DEVICE, seconds=12,
+        focus=Focus({"cut": 6, "second_link": 6}, ("pressure", "slow"), lifetime_ms=1_000)),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from nightmail.core.state import ShardState
 from nightmail.model.ids import account_of, index_of
 from nightmail.model.records import Copied, FoldRaised, Receipted, Registered, Unlinked
 
-from .tools import Bug, edit, in_step, swap, untold
+from .tools import Bug, Focus, edit, in_step, swap, untold
 
 
 def _numbers_come_back(step: Step) -> Step:
@@ -38,7 +38,7 @@ def _goes_on(step: Step) -> Step:
 
 
 def _former_stay(step: Step) -> Step:
-    """Whoever takes an account over shares it with the former devices."""
+    """A person who takes an account over shares it with the former devices."""
 
     def wrong(state: ShardState, by: int, via: int, new: Registered) -> None:
         step(state, by, via, new)
@@ -59,6 +59,7 @@ BUGS = (
     Bug("a takeover leaves the former devices in place", in_step(Registered, _former_stay), ("node", "cluster"),
         seconds=15),
     Bug("wrong PINs are not counted",
-        edit(lock.try_lock, "0 if right else lock.wrong + 1", "0"), ("node", "cluster"), seconds=15),
+        edit(lock.try_lock, "0 if right else lock.wrong + 1", "0"), ("node", "cluster"),
+        focus=Focus({"guess": 10})),
     Bug("an old fold goes on past FoldRaised", in_step(FoldRaised, _goes_on), ("cluster",)),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from nightmail.engine.loop import Loop
 from nightmail.engine.ports import Failed, Overtaken
 from nightmail.engine.saver import Saver
 
-from .tools import LOOP, Bug, edit_method, method
+from .tools import LOOP, Bug, Focus, edit_method, method
 
 
 def _fold_before_durable() -> AbstractContextManager[None]:
@@ -76,5 +76,6 @@ BUGS = (
     Bug("a clock that leaps is believed at once",
         edit_method(Clock, "__call__", "ahead <= LEAP_MS", "True"), ("node",), LOOP),
     Bug("time runs backward",
-        edit_method(Folding, "_fold", "if batch.at > shard.now:", "if batch.at:"), ("node", "cluster"), LOOP),
+        edit_method(Folding, "_fold", "if batch.at > shard.now:", "if batch.at:"), ("node", "cluster"), LOOP,
+        seconds=20, focus=Focus({"write": 60}, ("clock", "kills", "power", "slow"))),
 )  # fmt: skip

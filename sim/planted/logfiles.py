@@ -70,7 +70,7 @@ def _in_pieces() -> AbstractContextManager[None]:
 BUGS = (
     Bug("answered before the sync",
         edit_method(FileLog, "_write", "here.file.sync()", "_sync_later(here.file, self._execute)",
-                    _sync_later=_sync_later), ("node",), LOG),
+                    _sync_later=_sync_later), ("node",), LOG, seconds=20),
     Bug("a failed sync is tried again, and believed",
         edit_method(FileLog, "_write", "here.file.sync()", "_sync_twice(here.file)", _sync_twice=_sync_twice),
         ("powercuts", "node"), LOG),

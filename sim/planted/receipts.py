@@ -12,7 +12,7 @@ from nightmail.model.records import Read, Receipted, ReceiptsAcked
 from nightmail.model.rows import Kept
 from nightmail.model.words import MessageState
 
-from .tools import Bug, edit, in_needs, in_step, without
+from .tools import Bug, Focus, edit, in_needs, in_step, without
 
 
 def _one_interval(step: Step) -> Step:
@@ -62,6 +62,7 @@ BUGS = (
     Bug("failures of two reasons share an interval",
         edit(receipts._note_failures, "-r.reason), r, tuple", "-Reason.EXPIRED), r, tuple"), BOTH),
     Bug("a shared interval of failures covers those between",
-        edit(receipts._note_failures, "r, tuple(shared))", "r, ((shared[0][0], shared[-1][1]),))"), BOTH),
+        edit(receipts._note_failures, "r, tuple(shared))", "r, ((shared[0][0], shared[-1][1]),))"), BOTH,
+        focus=Focus({"unreadable": 0.3})),
     Bug("needs of Receipted miss the receipts", in_needs(Receipted, without(Kept.RECEIPTS)), ("node",)),
 )  # fmt: skip

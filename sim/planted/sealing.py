@@ -63,9 +63,9 @@ def sealed(name: str, plant: Any, unit: tuple[str, ...], seconds: float = SECOND
     return Bug(name, plant, ("sealed",), unit, seconds)
 
 
-def forged(name: str, plant: Any, unit: tuple[str, ...], seconds: float = SECONDS) -> Bug:
-    """Only a server that lies shows it."""
-    return Bug(name, plant, ("forged",), unit, seconds)
+def forged(what: str, name: str, plant: Any, unit: tuple[str, ...], seconds: float = SECONDS) -> Bug:
+    """Only a server that lies shows it, about entries, lists or keys."""
+    return Bug(name, plant, (f"forged {what}",), unit, seconds)
 
 
 BUGS = (
@@ -74,35 +74,36 @@ BUGS = (
            edit_method(Sessions, "seal", "self.put(peer)", "self._keep(peer)"), CLIENT),
     sealed("an opened message's ratchet is not saved with it",
            edit_method(Sessions, "open", "self.put(opened.peer)", "self._keep(opened.peer)"), CLIENT),
-    sealed("a retry is sealed anew",
+    sealed("a retry is sealed again",
            edit(envelopes.unsealed, "kept = row.envelopes", "kept = {}"), CLIENT),
-    forged("what does not open uses up a key", _advances_anyway, CLIENT),
+    forged("entries", "what does not open uses up a key", _advances_anyway, CLIENT),
     sealed("keys that were skipped are not kept", edit(ratchet._bounded, "return kept", "return {}"), E2EE),
-    forged("an opened key is kept and opens again",
-           edit(ratchet._take, "del left[header.key + _NUMBER.pack(header.number)]", "pass"), E2EE, 30),
-    forged("a one-time key is not deleted when it was used",
-           edit(peers._open_first, "spend(keys, block.one_time_id, block.kem_id, block.ephemeral)", "keys"), E2EE, 30),
+    forged("entries", "an opened key is kept and opens again",
+           edit(ratchet._take, "del left[header.key + _NUMBER.pack(header.number)]", "pass"), E2EE),
+    forged("entries", "a one-time key is not deleted when it was used",
+           edit(peers._open_first, "spend(keys, block.one_time_id, block.kem_id, block.ephemeral)", "keys"), E2EE),
     # --- what is checked of a message
-    forged("a MAC is not checked", edit(cipher.decrypt, "raise Undecipherable", "pass"), E2EE),
-    forged("a tag is not checked", edit(note.check, 'raise NotAsAnnounced("content tag")', "pass"), E2EE),
-    forged("a message id is not checked", edit(note.check, 'raise NotAsAnnounced("message id")', "pass"), E2EE),
-    forged("a kind is not checked", edit(note.check, 'raise NotAsAnnounced("kind")', "pass"), E2EE),
+    forged("entries", "a MAC is not checked", edit(cipher.decrypt, "raise Undecipherable", "pass"), E2EE),
+    forged("entries", "a tag is not checked", edit(note.check, 'raise NotAsAnnounced("content tag")', "pass"), E2EE),
+    forged("entries", "a message id is not checked",
+           edit(note.check, 'raise NotAsAnnounced("message id")', "pass"), E2EE),
+    forged("entries", "a kind is not checked", edit(note.check, 'raise NotAsAnnounced("kind")', "pass"), E2EE),
     # --- whose keys and lists
-    forged("a signed prekey's signature is not checked",
+    forged("keys", "a signed prekey's signature is not checked",
            edit(bundles.check_bundle, "verify(who.signing, Label.SIGNED_PREKEY, body, prekey.signature)", "pass"),
            E2EE),
-    forged("a KEM key's signature is not checked",
+    forged("keys", "a KEM key's signature is not checked",
            edit(bundles.check_bundle, "verify(who.signing, kem_prekey.label, body, kem_prekey.signature)", "pass"),
            E2EE),
-    forged("a bundle of another identity is taken",
+    forged("keys", "a bundle of another identity is taken",
            edit(peers.begin, "raise IdentityChanged(peer.device)", "pass"), E2EE),
-    forged("a list's signature is not checked",
+    forged("lists", "a list's signature is not checked",
            edit(lists.check_list, "verify(found.key, ", "(lambda *_: None)(found.key, "),
            E2EE),
-    forged("a list may go back to an older version",
+    forged("lists", "a list may go back to an older version",
            edit(lists.check_list, "raise ListRolledBack(account, known.version, found.version)", "pass"), E2EE,
            seconds=20),
-    forged("a device that only the server names is sealed for", _no_change, CLIENT),
+    forged("lists", "a device that only the server names is sealed for", _no_change, CLIENT),
     sealed("another account key is taken without a word",
            edit_method(BelievedLists, "_change", "context.tell(SecurityCodeChanged(",
                        "(lambda _: None)(SecurityCodeChanged("), CLIENT),

@@ -20,7 +20,7 @@ from nightmail.model.refusals import IdReused, MailboxFull
 from nightmail.model.rows import Kept, Numbers
 from nightmail.model.words import Lane, Reason
 
-from .tools import Bug, all_of, edit, in_needs, in_step, swap, untold, without
+from .tools import Bug, Focus, all_of, edit, in_needs, in_step, swap, untold, without
 
 
 def _same_answer_for_any_tag() -> object:
@@ -148,7 +148,8 @@ def _is_full(said: Copied | Receipted) -> bool:
 
 
 BUGS = (
-    Bug("a retry with another tag gets the first answer", _same_answer_for_any_tag, ("node", "cluster")),  # pyright: ignore[reportArgumentType]
+    Bug("a retry with another tag gets the first answer", _same_answer_for_any_tag, ("node", "cluster"),  # pyright: ignore[reportArgumentType]
+        focus=Focus({"lie": 20})),
     Bug("an answer that was let go leaves its place behind",
         edit(ring.forget, "del numbers.ring[: (low - numbers.low) * SLOT_BYTES]", ""), ("node", "cluster")),
     Bug("the ring is too short", in_step(Sent, _half_the_ring), ("node", "cluster")),

@@ -1,6 +1,6 @@
 """How a bug is planted: one small part of the real program is exchanged, until the end of a block.
 
-A plant that no longer finds its place raises `Uprooted`: a bug that is not there would be caught by nothing.
+A plant that does not find its place raises `Uprooted`: a bug that is not there would be caught by nothing.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import inspect
 import sys
 import textwrap
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 from nightmail.core.rules import Needs, Step
@@ -39,7 +39,19 @@ PLANTED_IN = "<planted in"
 
 
 class Uprooted(Exception):
-    """The program has changed, and the bug has no place in it any more: plant it anew."""
+    """The program has changed, and the bug has no place in it: plant it elsewhere."""
+
+
+@dataclass(frozen=True)
+class Focus:
+    """Worlds in which a bug's cause happens often: a world of chance would show it too rarely."""
+
+    habits: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Their weight (`sim.world.people.Habits`), instead of the one that was drawn."""
+    faults: tuple[str, ...] = ()
+    """The only faults that may happen (`sim.world.plan.FAULTS`)."""
+    lifetime_ms: int = 0
+    """How long clients try to send a message. 0: as chance has drawn."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +64,10 @@ class Bug:
     """Tests that may catch it, too."""
     seconds: float = 6.0
     """Of simulated time in each world: short ones, so that there can be many."""
+    focus: Focus | None = None
+    """Of the worlds of the suites `node` and `cluster`."""
     raises: tuple[type[Exception], ...] = ()
-    """Accidents (`sim.teeth.ACCIDENTS`) by which it does show in the program; others are the plant's own."""
+    """Accidents (`sim.runs.teeth.ACCIDENTS`) by which it does show in the program; others are the plant's own."""
 
 
 # --- exchanging parts -------------------------------------------------------------------------

@@ -44,7 +44,7 @@ MUST_HAPPEN = {
             "client's commit failed", "suspected", "suspect then restored", "repeat at t1", "repeat at t2",
             "credit window closed", "drain paced", "admission refused", "refused while stopping",
             "goodbye draining", "hello timeout", "rate limited", "too_old", "server given up as silent",
-            "a lost device was turned away", "a liar's entry", *LIES, "began anew", "no more PINs",
+            "a lost device was turned away", "a liar's entry", *LIES, "started over", "no more PINs",
             "failures shared an interval", "expiry met an ack", "killed", "stopped", "sync failed",
             "disk full for log-", "disk full for rows.", "DiskFull", "Overloaded", "failed sync kept the data",
             "failed sync lost data", "slow disk", "clock leapt a day",
@@ -62,7 +62,7 @@ MUST_HAPPEN = {
         100: (
             "answered again", "failed: expired", "failed: device_removed", "gap served", "redelivered and dropped",
             "repeat at t1", "repeat at t2", "credit window closed", "goodbye draining", "rate limited",
-            "client crashed between commit and ack", *LIES, "began anew", "no more PINs", "out-of-chain forward",
+            "client crashed between commit and ack", *LIES, "started over", "no more PINs", "out-of-chain forward",
             "old fold stopped",
             "append lost its first and kept the rest", "failed: mailbox_full",
         ),
@@ -76,8 +76,8 @@ each happens in every second or third world."""
 SEALED_EVERY = 4
 SEALED_MUST_HAPPEN = (
     "session begun", "bundle claimed", "exhausted bundle", "keys published again", "unreadable healed", "undecryptable",
-    "sessions set back", "key changed", "contact verified", "new key accepted", "sealed anew for another key",
-    "linked by a code", "device removed", "began anew", "re-sealed", "re-sealed for a successor",
+    "sessions set back", "key changed", "contact verified", "new key accepted", "sealed again for another key",
+    "linked by a code", "device removed", "started over", "re-sealed", "re-sealed for a successor",
     "stale list repaired", "client crashed between commit and ack", "client crashed before its commit",
 )  # fmt: skip
 SEALED_ENOUGH = 100

@@ -5,7 +5,7 @@
 
 64 requesters race for the keys of 8 devices that publish more when they run low. The real loop, log
 and rows stand on one simulated disk whose power is cut, or whose process is killed, at random
-operations, also during recovery. Answers are lost, and whoever lost one asks again.
+operations, also during recovery. Answers are lost, and a device that lost one asks again.
 
 Knows:   whose each key is; and a model of what each request must be answered, written a second time.
 Touches: a simulated disk.
@@ -84,7 +84,7 @@ class Stock:
         self.kem_ids: list[int] = []
         self.claims: dict[tuple[int, int], tuple[int, int]] = {}
         self.asked: list[tuple[int, int]] = []
-        """Every request of late, oldest first."""
+        """Recent requests, oldest first."""
         self.low = True
         self.uploads: deque[Published] = deque(maxlen=4)
 

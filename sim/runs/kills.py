@@ -47,7 +47,7 @@ from nightmail.verify.run import Result, Run
 
 KINDS = ("after an ack", "in a checkpoint", "random")
 SETTINGS = {"data.checkpoint_ms": 250, "data.wal_pages": 64}
-"""Checkpoints often, and the WAL begins anew often: more instants at which something is half done."""
+"""Checkpoints often, and the WAL starts over often: more instants at which something is half done."""
 EAGER = ClientLimits(backoff_ms_min=50, backoff_ms_max=200, retry_ms_min=200, retry_ms_max=1_000)
 FLOWING = 30
 """Messages acknowledged since the last start, before the next kill is prepared."""
@@ -211,7 +211,7 @@ def ends_inside(wal: Path) -> bool:
     for at in range(WAL_HEADER, len(data) - frame + 1, frame):
         _, committed_pages = struct.unpack_from(">II", data, at)
         if data[at + 8 : at + 16] != salts:
-            break  # left over from before the WAL began anew
+            break  # left over from before the WAL started over
         is_open = not committed_pages
     return is_open
 

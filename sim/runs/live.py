@@ -55,7 +55,7 @@ class Stopped(Exception):
 
 
 class Show(Protocol):
-    """Whoever is shown a day: a terminal, a pipe, a picture."""
+    """Where a day is shown: a terminal, a pipe, a picture."""
 
     def look(self, scene: Scene) -> None: ...
 

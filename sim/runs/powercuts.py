@@ -124,7 +124,7 @@ class Faults:
         chance = self._chance
         self._at_sync_of, self._kills, self._spared = "", chance.random() < 0.5, 0
         if path.endswith("-wal") and chance.random() < 0.5:
-            # By whoever opens the database again and copies a commit into it: the power goes before that is synced.
+            # By the life that opens the database again and copies a commit into it: the power goes before it syncs.
             self.left, self._at_sync_of, self._kills = 1, "*rows.db", False
         elif chance.random() < 0.5:
             # By the next life, if this one ends at once; then it is the next one that loses the power.

@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,26 +31,40 @@ from types import FrameType
 from unittest import mock
 
 import pytest
+from msgspec import structs
 
 from sim.judges.strict import Misstep
 from sim.planted import BUGS, Bug
-from sim.planted.tools import PLANTED_IN
+from sim.planted.tools import PLANTED_IN, Focus
 from sim.world import town
-from sim.world.plan import Plan, run
+from sim.world.plan import FAULTS, HABITS, Plan, run
 
 from . import claims, owners, powercuts
 
 ROOT = Path(__file__).parent.parent.parent
 WORKERS = 2
 HEALING_MS = 120_000
-STUCK_SECONDS = 120
-"""A world that takes this long stands still."""
-SEEDS = {"node": 60, "cluster": 300, "sealed": 150, "forged": 60, "owners": 2_000, "powercuts": 1_200, "claims": 30}
+STUCK_SECONDS = 60
+"""A world that computes for this long stands still: of CPU time, so that a busy machine stops no sound world."""
+SEEDS = {
+    "node": 60, "cluster": 300, "sealed": 150, "forged entries": 60, "forged lists": 60, "forged keys": 60,
+    "owners": 2_000, "powercuts": 1_200, "claims": 30,
+}  # fmt: skip
 """The most that are tried."""
 CLAIMS = 3_000
 """In one case."""
-FORGE = 0.1
-"""Of what a lying server brings."""
+HONEST = frozenset(habit for habit in HABITS if habit.startswith("forge_"))
+FORGED = {
+    "forged entries": ("forge_entries", 0.15, ()),
+    "forged lists": ("forge_lists", 0.1, ()),
+    # A device that is linked with a forged key waits for its account silently: it could not show what is wrong.
+    "forged keys": ("forge_keys", 0.5, ("link",)),
+}
+"""What the server of a suite lies about, how often, and what does not happen there. It lies about one thing, because
+a refused list or key keeps a device from sending what could be forged next."""
+OFFLINE_MS = 2_000
+"""After this, at the latest, a device that went offline is back: days are short here, and little happens in one that
+most devices miss."""
 ACCIDENTS = (TypeError, AttributeError, NameError, KeyError, struct.error)
 """How a plant shows that does not fit the program any more."""
 PLANTS = ROOT / "sim" / "planted"
@@ -72,12 +86,14 @@ class Verdict:
 # --- the suites: how it broke, and after how many seeds -----------------------------------------
 
 
-def run_suite(suite: str, seconds: float) -> tuple[BaseException | None, int]:
+def run_suite(suite: str, seconds: float, focus: Focus | None = None) -> tuple[BaseException | None, int]:
     match suite:
         case "node" | "cluster":
-            return _first_broken(SEEDS[suite], lambda seed: run(Plan(suite, seed, seconds=seconds)))
-        case "sealed" | "forged":
-            return _first_broken(SEEDS[suite], partial(live_sealed, seconds=seconds, forged=suite == "forged"))
+            return _first_broken(SEEDS[suite], partial(live, suite, seconds=seconds, focus=focus))
+        case "sealed":
+            return _first_broken(SEEDS[suite], partial(live_sealed, seconds=seconds))
+        case "forged entries" | "forged lists" | "forged keys":
+            return _first_broken(SEEDS[suite], partial(live_forged, suite, seconds=seconds))
         case "claims":
             return _first_broken(SEEDS[suite], claim_keys)
         case "owners":
@@ -86,13 +102,37 @@ def run_suite(suite: str, seconds: float) -> tuple[BaseException | None, int]:
             return _first_broken(SEEDS["powercuts"], cut_power)
 
 
-def live_sealed(seed: int, *, seconds: float, forged: bool) -> None:
-    """A day of sealed devices; if `forged`, with a server that lies to them."""
+def live(mode: str, seed: int, *, seconds: float, focus: Focus | None = None) -> None:
+    """A day of devices whose messages are opaque to the server and to themselves."""
+    if focus is None:
+        run(Plan(mode, seed, seconds=seconds))
+        return
+    off = frozenset(FAULTS).difference(focus.faults)
+    watch = partial(lead, habits=focus.habits, lifetime_ms=focus.lifetime_ms)
+    run(Plan(mode, seed, seconds=seconds, off=off), watch=watch)
 
-    def watch(town: town.Town, _machine: object) -> None:
-        town.habits.forge = FORGE if forged else 0.0
 
-    run(Plan("node", seed, seconds=seconds, sealed=True), watch=watch)
+def lead(town: town.Town, _machine: object, habits: Mapping[str, float], lifetime_ms: int = 0) -> None:
+    """Let some things happen more often than chance has drawn, and let nobody miss most of the day."""
+    town.offline_ms = OFFLINE_MS
+    town.client_limits = structs.replace(town.client_limits, lifetime_ms=lifetime_ms or town.client_limits.lifetime_ms)
+    for habit, weight in habits.items():
+        setattr(town.habits, habit, weight)
+
+
+def live_sealed(seed: int, *, seconds: float) -> None:
+    """A day of sealed devices, with an honest server."""
+    run(Plan("node", seed, seconds=seconds, sealed=True, off=HONEST))
+
+
+def live_forged(suite: str, seed: int, *, seconds: float) -> None:
+    """A day of sealed devices, with a server that never fails, but lies to them about one thing.
+
+    No device has its sessions set back: that would excuse what it cannot open.
+    """
+    habit, part, off = FORGED[suite]
+    plan = Plan("node", seed, seconds=seconds, sealed=True, off=HONEST.union(FAULTS, off, {"set_back"}))
+    run(plan, watch=partial(lead, habits={habit: part}))
 
 
 def cut_power(seed: int) -> None:
@@ -119,7 +159,7 @@ def _first_broken(seeds: int, try_one: Callable[[int], object]) -> tuple[BaseExc
 
 
 def is_accident(broken: BaseException, raises: tuple[type[Exception], ...] = ()) -> bool:
-    """Whether a plant only stumbled over its own feet: that proves nothing about whoever looks at what it does."""
+    """Whether a plant only stumbled over its own feet: that proves nothing about the judges."""
     while broken.__cause__ is not None:
         broken = broken.__cause__
     if not isinstance(broken, ACCIDENTS) or isinstance(broken, raises):
@@ -134,16 +174,16 @@ class Stuck(Exception):
 
 @contextlib.contextmanager
 def _not_for_ever() -> Generator[None]:
-    def ring(_signal: int, _frame: FrameType | None) -> None:
-        raise Stuck(f"not over after {STUCK_SECONDS} s")
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise Stuck(f"not over after {STUCK_SECONDS} s of CPU time")
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(STUCK_SECONDS)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, STUCK_SECONDS)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def run_tests(paths: tuple[str, ...]) -> bool:
@@ -166,7 +206,7 @@ def hunt(bug: Bug, *, with_tests: bool = True) -> Verdict:
     with bug.plant(), mock.patch.object(town, "HEALING_MS", HEALING_MS):
         suite, (broken, seeds) = "", NOTHING
         for suite in bug.suites:
-            broken, seeds = run_suite(suite, bug.seconds)
+            broken, seeds = run_suite(suite, bug.seconds, bug.focus)
             if broken:
                 break
         noticed = with_tests and run_tests(bug.unit)
@@ -189,12 +229,13 @@ def main() -> int:
     parser.add_argument("--only", default="", help="bugs whose name contains one of these, separated by commas")
     parser.add_argument("--why", action="store_true", help="tell how each one showed")
     parser.add_argument("--no-tests", action="store_true", help="simulations only")
+    parser.add_argument("--workers", type=int, default=WORKERS, help="bugs that are tried at the same time")
     asked = parser.parse_args()
     wanted: list[str] = asked.only.split(",")
     names = [bug.name for bug in BUGS if any(part in bug.name for part in wanted)]
     began = time.monotonic()
     verdicts: list[Verdict] = []
-    with multiprocessing.get_context("fork").Pool(WORKERS, maxtasksperchild=1) as pool:
+    with multiprocessing.get_context("fork").Pool(asked.workers, maxtasksperchild=1) as pool:
         for verdict in pool.imap_unordered(partial(_hunt_named, with_tests=not asked.no_tests), names):
             verdicts.append(verdict)
             say(f"{len(verdicts):3} of {len(names)}  {line_of(verdict)}")

@@ -31,7 +31,7 @@ from sim.judges.witness import Witness
 
 from .device_store import WatchedSealer, WatchedStore
 from .network import BROKEN, Wire
-from .sealed_device import Code, Drawn, WatchedSealed
+from .sealed_device import Code, SeededSecrets, WatchedSealed
 
 if TYPE_CHECKING:
     from .people import Person
@@ -77,7 +77,7 @@ class Device:
 
     def _new_machine(self) -> Machine:
         chance = self.world.chance
-        return Machine(self.store, self.me, self.limits, chance, Drawn(chance), self._make_sealer)
+        return Machine(self.store, self.me, self.limits, chance, SeededSecrets(chance), self._make_sealer)
 
     def _make_sealer(self, context: Context, lists: DeviceLists) -> Sealer:
         if self.person.town.sealed:
@@ -275,7 +275,7 @@ class Device:
         self.history.set_back.add(self.me.device)
         older, self._copy = self._copy, None
         # A server that repeats things is told from a device that forgot only if that forgot everything.
-        if self.person.town.habits.forge or self.world.maybe(0.3):
+        if self.person.town.habits.forges or self.world.maybe(0.3):
             older = {}
         self.was_older = self.was_older or bool(older)
         self.crash(older)

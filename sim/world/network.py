@@ -27,7 +27,7 @@ HEADER_BYTES = 64
 
 
 class Near(Protocol):
-    """Whoever sits at the device's end."""
+    """The device at one end."""
 
     def opened(self, wire: Wire) -> None: ...
 
@@ -97,9 +97,9 @@ class Wire:
 
     # --- the device's end -----------------------------------------------------------------------
 
-    def dial(self, whoever: Callable[[], Front | None]) -> None:
-        """Knock at whoever is there when we arrive."""
-        self._up.carry(lambda: self._knock(whoever()))
+    def dial(self, find: Callable[[], Front | None]) -> None:
+        """Connect to the front that `find` returns when we arrive."""
+        self._up.carry(lambda: self._knock(find()))
 
     def say(self, frame: bytes) -> None:
         self._up.carry(frame)

@@ -52,7 +52,7 @@ def a_watched_state() -> ShardState:
 
 
 class DiskFaults:
-    """What goes wrong below the loop. Drawn anew for each seed; all off while healing."""
+    """What goes wrong below the loop. Drawn for each seed; all off while healing."""
 
     def __init__(self, world: World, off: frozenset[str]) -> None:
         chance = world.chance
@@ -337,7 +337,7 @@ class Node(Watcher):
         return left_over(self.loop.state) if self.loop and self.loop.ready else "the node is not up"
 
     def check_emptied(self, devices: Iterable[int]) -> None:
-        """What was acknowledged or has expired is not only out of sight: the store no longer has it."""
+        """What was acknowledged or has expired is not only out of sight: the store has removed it."""
         assert self._rows is not None
         queues = [queue_id(device, lane) for device in devices for lane in Lane]
         answers: list[Found | Overtaken | Failed] = []

@@ -1,6 +1,6 @@
 """People with devices, and what they do all day: write, read, lose connections, change phones, block each other.
 
-Which habits there are, and how strong, is drawn anew for each seed, so that every run is a
+Which habits there are, and how strong, is drawn for each seed, so that every run is a
 different kind of bad day.
 """
 
@@ -32,12 +32,12 @@ RETRY_MS = 300
 SETTLED_MS = 5_000
 """Longer than a copy of what was said may still be on its way."""
 COPIES_MS = 2_000
-"""Likewise, of the wish for a lock: a late copy of it begins to count wrong PINs anew."""
+"""Likewise, of the wish for a lock: a late copy of it begins to count wrong PINs from 0."""
 HUNG_MS = (20, 4_000)
 DEEDS_OFFLINE = ("write", "read", "give_up", "crash")
 DEEDS = (
     *DEEDS_OFFLINE, "cut", "second_link", "offline", "hang", "block", "receipts", "link", "remove", "lie",
-    "begin_anew", "guess", "set_back", "verify",
+    "start_over", "guess", "set_back", "verify",
 )  # fmt: skip
 
 
@@ -64,13 +64,15 @@ class Habits:
     unreadable: float
     timer: float
     lie: float
-    begin_anew: float
+    start_over: float
     guess: float
     set_back: float = 0.0
     """Of sealed devices only, as is the next one."""
     verify: float = 0.0
-    forge: float = 0.0
-    """Of what the server brings, so much is not what somebody sealed or signed."""
+    forge_entries: float = 0.0
+    """The part of all entries that the server alters or repeats; likewise of the next two."""
+    forge_lists: float = 0.0
+    forge_keys: float = 0.0
 
     @classmethod
     def draw(cls, world: World, off: frozenset[str], *, sealed: bool = False) -> Habits:
@@ -83,16 +85,21 @@ class Habits:
             write=30, read=6, cut=some(4), crash=some(2), second_link=some(2), offline=some(3), hang=some(2),
             give_up=some(2), block=some(0.6), receipts=some(0.4), link=some(0.5), remove=some(0.3),
             high_lane=chance.choice((0.0, 0.1, 0.5)), torn=some(0.01), bad_disk=some(0.005), unreadable=some(0.08),
-            timer=some(0.2), lie=some(2), begin_anew=some(0.2), guess=some(0.3),
+            timer=some(0.2), lie=some(2), start_over=some(0.2), guess=some(0.3),
         )  # fmt: skip
         if sealed:
             habits.set_back, habits.verify = chance.choice((0, 0, 0.5)), some(1)
-            habits.forge = chance.choice((0, 0, 0.05))
-            habits.link, habits.remove, habits.begin_anew = 2 * habits.link, 3 * habits.remove, 2 * habits.begin_anew
+            habits.forge_entries = habits.forge_lists = habits.forge_keys = chance.choice((0, 0, 0.05))
+            habits.link, habits.remove, habits.start_over = 2 * habits.link, 3 * habits.remove, 2 * habits.start_over
             habits.unreadable /= 2
         for habit in off & {habit.name for habit in fields(cls)}:
             setattr(habits, habit, 0.0)
         return habits
+
+    @property
+    def forges(self) -> bool:
+        """Whether the server lies to sealed devices."""
+        return bool(self.forge_entries or self.forge_lists or self.forge_keys)
 
     @cached_property
     def deeds(self) -> tuple[tuple[str, ...], list[float]]:
@@ -113,7 +120,7 @@ class Person:
         self.receipts_on = True
         self.pin = sha256(handle.encode()).digest()
         self.unlocked = 0
-        """How often the lock was opened, or may have been: wrong PINs are counted anew."""
+        """How often the lock was opened, or may have been: wrong PINs are then counted from 0."""
         self.locked = False
         self._changing = False
         self._wishing: set[int] = set()
@@ -164,7 +171,7 @@ class Person:
             self.ask(self.devices[0].me.device, PinSet(self.account, bytes(16), self.pin), locked)
 
         def locked(said: Said) -> None:
-            # Whoever begins anew at once has no lock: the device that asked for it is no more.
+            # A person who starts over at once has no lock: the device that asked for it is gone.
             if isinstance(said, Done):
                 self.world.later(COPIES_MS, self._is_locked)
 
@@ -173,8 +180,8 @@ class Person:
     def _is_locked(self) -> None:
         self.locked = True
 
-    def begin_anew(self) -> None:
-        """All devices are lost at once. Whoever knows the PIN, and owns the handle, begins with a new one."""
+    def start_over(self) -> None:
+        """All devices are lost at once. The person proves the PIN and starts over with a new one."""
         if self._changing or self._wishing:
             return
         self._changing = True
@@ -186,10 +193,10 @@ class Person:
             if device.dead:
                 device.crash()
             self.town.history.removed.add(device.me.device)
-        self.town.history.began_anew.add(self.account)
-        # Also of those that were removed before: whoever was told what became of theirs is gone now.
+        self.town.history.started_over.add(self.account)
+        # Also what was sent by devices removed before: the devices that were told about it are gone, too.
         self.town.history.forgotten |= {each for each in self.town.history.removed if account_of(each) == self.account}
-        self.world.tell(self.handle, "loses everything, and begins anew")
+        self.world.tell(self.handle, "loses everything, and starts over")
         number, token = self._new_device()
         digest, label = sha256(token).digest(), f"device {number}"
         body = Registered(self.account, self.handle, number, digest, label, Platform.CLI, True, self.pin)
@@ -201,7 +208,7 @@ class Person:
             self.devices = [device for device in self.devices if device not in lost]
             now = (self.world.now, said.list_version, frozenset({said.device}))
             self.town.history.listed.setdefault(self.account, []).append(now)
-            self.world.hit("began anew")
+            self.world.hit("started over")
             # A copy of the question may still be on its way: a device that it brings back must be this one.
             self.world.later(SETTLED_MS, self._has_changed)
 
@@ -224,7 +231,7 @@ class Person:
         self.town.live(device)
 
     def link_device(self) -> None:
-        """A further device: linked, then listed, so that others seal for it."""
+        """Another device: linked, then listed, so that others seal for it."""
         if self._changing or len(self.devices) >= self.town.most_devices:
             return
         self._changing = True
@@ -244,7 +251,7 @@ class Person:
         self.ask(self.devices[0].me.device, body, linked)
 
     def remove_device(self) -> None:
-        """A device is lost: the next list no longer names it. Whoever finds it may go on using it."""
+        """A device is lost: the next list does not name it. A finder may go on using it."""
         if self._changing or len(self.devices) < 2:
             return
         self._changing = True
@@ -262,7 +269,7 @@ class Person:
             self._list()
 
     def _revoke(self, lost: Device) -> None:
-        """Cut off at once; the primary device signs the list that no longer names it when it can."""
+        """Cut off at once; the primary device signs a list without it when it can."""
 
         def revoked(said: Said) -> None:
             assert isinstance(said, Done), said
@@ -353,8 +360,8 @@ class Person:
                 self.link_device()
             case "remove":
                 self.remove_device()
-            case "begin_anew":
-                self.begin_anew()
+            case "start_over":
+                self.start_over()
             case "set_back":
                 device.set_back()
             case "verify":

@@ -44,7 +44,7 @@ AGAIN_TIMES = 8
 # --- chance -----------------------------------------------------------------------------------
 
 
-class Drawn:
+class SeededSecrets:
     """Keys, nonces and encapsulations from the world's seed: the same seed must be the same story."""
 
     def __init__(self, chance: Random) -> None:
@@ -127,7 +127,7 @@ class Code:
 
     def __init__(self, chance: Random, address: Address, limits: ClientLimits, now: int) -> None:
         self._keys = make_keys(
-            address, Drawn(chance), now, count=limits.stock_one_time, kem_count=limits.stock_kem
+            address, SeededSecrets(chance), now, count=limits.stock_one_time, kem_count=limits.stock_kem
         )  # fmt: skip
         self._secret = chance.randbytes(SECRET_BYTES)
         self.pending = PendingLink(*address, self._keys.identity.public.encode(), self._secret)

@@ -60,7 +60,7 @@ class Broken(AssertionError):
         self.promise = promise
         self.world: World | None = None
         self.story: list[str] = []
-        """For the person who has to understand it: see `sim.story`."""
+        """For the person who has to understand it: see `sim.judges.story`."""
 
 
 class World:

@@ -80,7 +80,7 @@ def test_one_seed_is_one_story_whatever_ran_before(mode: str, sealed: bool) -> N
 @pytest.mark.parametrize("kind", ["opaque", "sealed"])
 @pytest.mark.parametrize("mode", MODES)
 def test_one_seed_is_one_story_in_every_process(mode: str, kind: str) -> None:
-    """A worker's failure must be seen again by whoever runs its command."""
+    """A worker's failure must be seen again by running its command."""
 
     def told(hash_seed: str) -> str:
         surroundings = {**os.environ, "PYTHONHASHSEED": hash_seed}
@@ -192,7 +192,7 @@ def test_what_never_happened_is_named_once_there_were_enough_worlds() -> None:
     assert "killed" in campaign.never_happened("node", 75, none, 25, none)
 
 
-def test_what_is_seldom_is_expected_only_of_many_worlds() -> None:
+def test_what_is_rare_is_expected_only_of_many_worlds() -> None:
     few, many, most = (set(campaign.must_happen("cluster", worlds)) for worlds in (25, 100, 200))
     assert campaign.must_happen("cluster", 24) == []
     assert "zombie forwarded" in few < many < most

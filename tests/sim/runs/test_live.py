@@ -50,7 +50,7 @@ def test_a_world_that_is_watched_lives_the_same_story(mode: str) -> None:
     assert scene.world.sometimes == alone.sometimes
 
 
-def test_a_fault_that_comes_again_soon_is_counted_and_later_listed_anew() -> None:
+def test_a_fault_that_comes_again_soon_is_counted_and_later_listed_again() -> None:
     world = watched()
     for _ in range(3):
         world.hit("write failed")

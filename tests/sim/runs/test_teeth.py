@@ -17,7 +17,10 @@ from sim.planted.tools import edit, edit_method, in_step, swap
 from sim.runs import teeth
 from sim.world.plan import Plan, run
 
-SEEDS = {"node": 2, "cluster": 1, "sealed": 4, "forged": 4, "owners": 20, "powercuts": 2, "claims": 2}
+SEEDS = {
+    "node": 2, "cluster": 1, "sealed": 4, "forged entries": 2, "forged lists": 2, "forged keys": 2, "owners": 20,
+    "powercuts": 2, "claims": 2,
+}  # fmt: skip
 
 
 def bug(name: str) -> Bug:
@@ -44,8 +47,10 @@ def test_without_a_planted_bug_a_suite_passes(suite: str) -> None:
         ("read the latest version", "owners"),
         ("SQLite does not sync", "powercuts"),
         ("a claim is answered from memory and not logged", "claims"),
-        ("a retry is sealed anew", "sealed"),
-        ("a list's signature is not checked", "forged"),
+        ("a retry is sealed again", "sealed"),
+        ("a MAC is not checked", "forged entries"),
+        ("a list's signature is not checked", "forged lists"),
+        ("a KEM key's signature is not checked", "forged keys"),
     ],
 )
 def test_a_planted_bug_is_caught_and_the_suite_is_named(name: str, suite: str) -> None:
