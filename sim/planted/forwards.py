@@ -9,6 +9,7 @@ from nightmail.core.rules import Step
 from nightmail.core.state import State
 from nightmail.engine.cluster.wide import WideRows
 from nightmail.engine.forwarder import Forwarder, _Chain
+from nightmail.engine.saver import Saver
 from nightmail.model.records import Forwarded
 
 from .tools import LOOP, Bug, edit_method, in_step, method
@@ -42,6 +43,9 @@ BUGS = (
     Bug("the pointer moves before forwards are saved",
         edit_method(WideRows, "_writes", "yield partial(self._store.write_forward, self._shard, to, k, record)",
                     "self._store.write_forward(self._shard, to, k, record, lambda _: None)"), ("owners",), WIDE),
+    Bug("a checkpoint waits until its forwards are durable elsewhere",
+        edit_method(Saver, "tick", "self._saving is None or", "self._saving is None or self._forwards or"),
+        ("cluster",), SAVING, seconds=8),
     Bug("saved forwards are not sent after a takeover",
         edit_method(Forwarder, "begin", "_Chain(self._limits, count)", "_Chain(self._limits)"), ("cluster",), SAVING),
     Bug("forwards are sent newest first after a takeover",
