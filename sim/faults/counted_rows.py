@@ -1,4 +1,4 @@
-"""Rows, with a count of how often another owner turned out to be further. Changes nothing that passes."""
+"""Rows, with a count of what other owners did: they were further, or left forwards. Changes nothing that passes."""
 
 from __future__ import annotations
 
@@ -28,6 +28,17 @@ class CountedRows(RowsWrapper[Rows]):
             done(outcome)
 
         self.rows.save(checkpoint, saved)
+
+    def load_forwards(
+        self, shard: int, after: int, upto: int, limit: int,
+        done: Callable[[Sequence[tuple[int, bytes]] | Failed], None],
+    ) -> None:  # fmt: skip
+        def loaded(found: Sequence[tuple[int, bytes]] | Failed) -> None:
+            if found and not isinstance(found, Failed):
+                self._world.hit("saved forwards read back" if after else "saved forwards found")
+            done(found)
+
+        self.rows.load_forwards(shard, after, upto, limit, loaded)
 
     def _count(self, outcome: object) -> None:
         if isinstance(outcome, Overtaken):

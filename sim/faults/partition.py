@@ -1,7 +1,8 @@
 """A partitioned log that many append to: ordered, replicated, and not always clear about what happened.
 
 An append may be lost, or be there although nobody said so, now or later; one that carries several
-records may lose the first and keep the rest, as a producer does that retries out of order.
+records may lose the first and keep the rest, as a producer does that retries out of order. For a long
+time it may take no append at all, as one with too few replicas: what it has can still be read.
 """
 
 from __future__ import annotations
@@ -30,11 +31,14 @@ class Partition:
         """Shard → what it has told this one."""
         self.last = 0
         self.trimmed = 0
+        self.is_down = False
 
     def append(self, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
         world, faults = self._world, self._faults
         delay = world.between(0, faults.slow_ms)
-        if not world.maybe(faults.rate):
+        if self.is_down:
+            world.later(delay, lambda: done(None))
+        elif not world.maybe(faults.rate):
             world.later(delay, lambda: self._answer(self._store(at, records), done))
         elif world.maybe(0.4):
             world.hit("append lost")
@@ -86,6 +90,37 @@ class PartitionFaults:
         self.rate = world.chance.choice((0.0, 0.02, 0.1)) if on else 0.0
         self.slow_ms = world.chance.choice((0, 5, 30))
         self.late_ms = world.chance.choice((10, 2_000))
+
+
+class Outages:
+    """One log after another is down, for a long time."""
+
+    def __init__(self, world: World, partitions: Sequence[Partition], on_down: Callable[[Partition], None]) -> None:
+        self._world, self._partitions, self._on_down = world, partitions, on_down
+        self._on = False
+
+    def begin(self) -> None:
+        self._on = True
+        self._world.later(self._world.between(1_000, 3_000), self._go_down)
+
+    def end(self) -> None:
+        self._on = False
+        for partition in self._partitions:
+            partition.is_down = False
+
+    def _go_down(self) -> None:
+        if not self._on:
+            return
+        world = self._world
+        partition = world.chance.choice(self._partitions)
+        partition.is_down = True
+        world.hit("log down")
+        self._on_down(partition)
+        world.later(world.chance.choice((1_000, 5_000, 60_000)), partial(self._come_back, partition))
+
+    def _come_back(self, partition: Partition) -> None:
+        partition.is_down = False
+        self._world.later(self._world.between(100, 2_000), self._go_down)
 
 
 class OwnersLog:

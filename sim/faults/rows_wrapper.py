@@ -26,6 +26,15 @@ class RowsWrapper(Generic[R]):
     def save(self, checkpoint: Checkpoint, done: Callable[[Overtaken | Failed | None], None]) -> None:
         self.rows.save(checkpoint, done)
 
+    def load_forwards(
+        self, shard: int, after: int, upto: int, limit: int,
+        done: Callable[[Sequence[tuple[int, bytes]] | Failed], None],
+    ) -> None:  # fmt: skip
+        self.rows.load_forwards(shard, after, upto, limit, done)
+
+    def drop_forwards(self, shard: int, upto: int, done: Callable[[Failed | None], None]) -> None:
+        self.rows.drop_forwards(shard, upto, done)
+
     def recall(self, devices: Collection[int], since: int) -> Iterator[bytes]:
         return self.rows.recall(devices, since)
 

@@ -10,7 +10,8 @@ itself, as Cassandra does with those older than gc_grace: then a write that come
 removed. To our reads that is harmless. A row version is removed only when a newer one stands at or below the
 pointer, and that one is still found first (it is itself removed only under the same rule, and a tombstone is
 a version). An entry is removed only when it is acknowledged or dropped as of the pointer, and the mailbox
-row says so to whoever reads it. A block of the delivery log is removed for its age, and its bytes are old news.
+row says so to whoever reads it. A forward is removed only when the other shard's log has it, and is dropped there
+by its number when it is told again. A block of the delivery log is removed for its age, and its bytes are old news.
 What comes back is rubbish that takes space until the next trim of its row or queue: never a wrong answer.
 """
 
@@ -111,6 +112,9 @@ class SimWideStore:
             lambda: _Partition(resurrects=resurrects)
         )
         self._entries: dict[tuple[int, int], _Partition[bytes]] = defaultdict(lambda: _Partition(resurrects=resurrects))
+        self._forwards: dict[tuple[int, int], _Partition[bytes]] = defaultdict(
+            lambda: _Partition(resurrects=resurrects)
+        )
         self._blocks: dict[int, _Partition[Block]] = defaultdict(lambda: _Partition(resurrects=resurrects))
         self._pointers: dict[int, int] = {}
 
@@ -144,6 +148,20 @@ class SimWideStore:
 
     def trim_entries(self, shard: int, gone: EntryRange, done: Done) -> None:
         self._remove(self._entries[shard, gone.queue], gone.low, gone.high, done)
+
+    # --- forwards ---
+
+    def read_forwards(
+        self, shard: int, to: int, after: int, upto: int, limit: int,
+        done: Callable[[Sequence[tuple[int, bytes]] | Failed], None],
+    ) -> None:  # fmt: skip
+        self._read(lambda: self._forwards[shard, to].read(after + 1, upto, self._chance)[:limit], done)
+
+    def write_forward(self, shard: int, to: int, k: int, record: bytes, done: Done) -> None:
+        self._put(self._forwards[shard, to], k, record, done)
+
+    def trim_forwards(self, shard: int, to: int, upto: int, done: Done) -> None:
+        self._remove(self._forwards[shard, to], 0, upto, done)
 
     # --- the delivery log ---
 
@@ -194,6 +212,9 @@ class SimWideStore:
 
     def entries(self, shard: int, queue: int) -> list[tuple[int, bytes]]:
         return self._entries[shard, queue].read(0, FAR, self._chance)
+
+    def forwards(self, shard: int, to: int) -> list[tuple[int, bytes]]:
+        return self._forwards[shard, to].read(0, FAR, self._chance)
 
     # --- weather ---
 

@@ -57,6 +57,7 @@ MUST_HAPPEN = {
             "replay from an older checkpoint", "resent after a reconnect", "stale device list",
             "stale list repaired", "stopped", "suspect then restored", "taken over",
             "two connections of one device", "voided", "write came late", "write repeated",
+            "log down", "checkpoint saved forwards to a log that is down", "saved forwards found",
             "write timed out yet applied", "zombie folded", "zombie forwarded", "zombie saved", "zombie served",
         ),
         100: (

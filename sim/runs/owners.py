@@ -6,7 +6,8 @@ One run is one history, folded at different paces: A from its birth, B from wher
 starts, while A goes on as if nothing had happened; now and then one dies and another takes over. Each saves
 checkpoints where it happens to stand, and reads rows as it goes. Then: whatever a load finds is exactly what the
 history says as of the loader's pointer, or the loader is told that it was overtaken; what was saved stays saved; and
-when the weather clears, everything is there, and the delivery log tells every record once.
+when the weather clears, everything is there, and the delivery log tells every record once. What another shard was
+told is in its log, or read from the rows, whoever looks and whoever removes what that log has.
 
 Knows:   the history, and so the one right answer to every read.
 Touches: a simulated store.
@@ -17,7 +18,8 @@ from __future__ import annotations
 
 import argparse
 import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import Any, cast
 
@@ -36,6 +38,8 @@ LENGTH = 40
 """Offsets in a history."""
 KEYS = [RowKey(Kept.SHARD, 0), *(RowKey(Kept.MAILBOX, a) for a in range(5))]
 QUEUES = range(2)
+OTHER = 3
+"""A shard that is told things."""
 EVERYTHING: list[Need] = [*KEYS, *(EntryRange(queue, 0, FAR) for queue in QUEUES)]
 WEATHER = [
     Faults(slow_ms=20),
@@ -92,10 +96,16 @@ class Moment(Struct):
     rows: dict[RowKey, tuple[int, bytes | None]]
     """Key → (version, value)."""
     queues: list[Queued]
+    told: int = 0
+    """How many things the other shard was told."""
 
 
 def entry(queue: int, seq: int) -> bytes:
     return b"entry %d/%d" % (queue, seq)
+
+
+def forward(k: int) -> bytes:
+    return b"forward %d" % k
 
 
 class History:
@@ -110,10 +120,10 @@ class History:
                 rows[key] = offset, value
             queue = chance.choice(QUEUES)
             queues[queue] = _changed(queues[queue], chance)
-            self.moments.append(Moment(rows, queues))
+            self.moments.append(Moment(rows, queues, before.told + chance.randint(0, 2)))
 
-    def checkpoint(self, base: int, upto: int) -> Checkpoint:
-        """What one owner saves at `upto`, whose last checkpoint was at `base`."""
+    def checkpoint(self, base: int, upto: int, delivered: int) -> Checkpoint:
+        """What one owner saves at `upto`, whose last checkpoint was at `base`; it knows of what is `delivered`."""
         old, new = self.moments[base], self.moments[upto]
         pairs = list(enumerate(zip(old.queues, new.queues, strict=True)))
         return Checkpoint(
@@ -125,7 +135,14 @@ class History:
             dropped=[(q, seq) for q, (then, now) in pairs for seq in sorted(now.dropped - then.dropped)],
             notes=[bytes((offset,)) for offset in range(base + 1, upto + 1)],
             noted=frozenset((DEVICE,)),
+            forwards=[(OTHER, k, forward(k)) for k in range(max(old.told, delivered) + 1, new.told + 1)],
         )
+
+    def check_forwards(self, pointer: int, delivered: int, found: Sequence[tuple[int, bytes]]) -> None:
+        """What is not found up to there is delivered."""
+        wanted = [(k, forward(k)) for k in range(delivered + 1, self.moments[pointer].told + 1)]
+        if [pair for pair in found if pair[0] > delivered] != wanted:
+            raise Broken(f"as of {pointer}, {wanted} is not delivered, but {found} was read")
 
     def check(self, pointer: int, needs: list[Need], found: Found) -> None:
         right = self.moments[pointer]
@@ -163,6 +180,8 @@ class Tally(Struct):
     saves: int = 0
     overtaken: int = 0
     failed: int = 0
+    forwards: int = 0
+    """Saved ones that were read."""
 
 
 class Line:
@@ -194,6 +213,8 @@ class Owner:
         self._life = 0
         """Counts how often we were told that we are overtaken."""
         self._loads = 0
+        self._delivered = 0
+        """Of what the other shard was told, so many things are in its log, as far as is known here."""
         self.act()
 
     def die(self) -> None:
@@ -209,15 +230,35 @@ class Owner:
         if not self._overtaken:
             self._offset = min(LENGTH, self._offset + self._chance.randint(0, 3))
             if self._taken is None and self._offset > self._base and self._chance.random() < 0.4:
-                self._taken = self._run.history.checkpoint(self._base, self._offset)
+                self._taken = self._run.history.checkpoint(self._base, self._offset, self._delivered)
         if self._taken and not self._saving:
             self._save(self._taken)
         if self._loads < 2 and not self._overtaken and self._chance.random() < 0.5:
             self._load(self._chance.sample(EVERYTHING, self._chance.randint(1, 4)))
+        self._forward()
         if self._rows.pointer < LENGTH or self._saving:
             self._run.schedule.later(self._chance.randint(1, self._pace_ms), self.act)
         elif self._chance.random() < 0.5:
             self._rows.trim()
+
+    def _forward(self) -> None:
+        """Now and then: tell the other shard the next thing, remove what it has, look at what was saved."""
+        run, chance = self._run, self._chance
+        if chance.random() < 0.2 and run.delivered < run.history.moments[self._offset].told:
+            run.delivered += 1
+            self._delivered = run.delivered
+        if chance.random() < 0.2 and self._delivered:
+            self._rows.drop_forwards(OTHER, self._delivered, lambda _: None)
+        if chance.random() < 0.2:
+            pointer = self._rows.pointer
+            self._rows.load_forwards(OTHER, 0, run.history.moments[pointer].told, FAR, partial(self._check, pointer))
+
+    def _check(self, pointer: int, found: Sequence[tuple[int, bytes]] | Failed) -> None:
+        if isinstance(found, Failed):
+            self._run.tally.failed += 1
+        else:
+            self._run.history.check_forwards(pointer, self._run.delivered, found)
+            self._run.tally.forwards += len(found)
 
     def _load(self, needs: list[Need]) -> None:
         answered, life = False, self._life
@@ -280,6 +321,8 @@ class Run:
         self.tally = Tally()
         self.confirmed = 0
         """The highest checkpoint that somebody was told is saved."""
+        self.delivered = 0
+        """How many things stand in the other shard's log."""
         self._owners: list[Owner] = []
         self._store = SimWideStore(
             self.chance, self.schedule.later, self.chance.choice(WEATHER), resurrects=self.chance.random() < 0.5
@@ -322,9 +365,12 @@ class Run:
             self.history.check(rows.pointer, EVERYTHING, found)
 
         rows.load(EVERYTHING, done)
-        told = b"".join(rows.recall((DEVICE,), 0))
-        if told != bytes(range(1, LENGTH + 1)):
-            raise Broken(f"the delivery log tells {list(told)}")
+        check = partial(self.history.check_forwards, rows.pointer, self.delivered)
+        told = self.history.moments[rows.pointer].told
+        rows.load_forwards(OTHER, 0, told, FAR, lambda found: None if isinstance(found, Failed) else check(found))
+        noted = b"".join(rows.recall((DEVICE,), 0))
+        if noted != bytes(range(1, LENGTH + 1)):
+            raise Broken(f"the delivery log tells {list(noted)}")
 
 
 def run(seed: int) -> Tally:

@@ -16,10 +16,10 @@ from nightmail.core.state import NEWEST_FOLD, ShardState
 from nightmail.core.step import FOLDS
 from nightmail.engine.cluster.wide import WideRows
 from nightmail.engine.desk import LoopDesk
-from nightmail.engine.forwarder import Forwarder
+from nightmail.engine.forwarder import Forwarder, ForwarderLimits
 from nightmail.engine.loop import Loop, LoopLimits, Watcher
 from nightmail.engine.memory import MemoryRegistry
-from nightmail.engine.ports import Failed, TooNew, TrimmedAway
+from nightmail.engine.ports import Checkpoint, Failed, TooNew, TrimmedAway
 from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Said
 from nightmail.model.effects import Answer, Effect
@@ -29,9 +29,10 @@ from nightmail.model.records import AnyBody, FoldRaised, LimitsSet, Record, Sent
 from nightmail.model.words import Lane
 from nightmail.wire.items import PATH
 from sim.faults.counted_rows import CountedRows
-from sim.faults.partition import OwnersLog, Partition, PartitionFaults
+from sim.faults.partition import Outages, OwnersLog, Partition, PartitionFaults
 from sim.faults.wide_store import Faults as StoreFaults
 from sim.faults.wide_store import SimWideStore
+from sim.judges.checkpoints_go_on import CheckpointsGoOn
 from sim.judges.drained import left_over
 from sim.judges.shadow import Checkpoints, ShadowRows, compare_with_replay
 from sim.judges.strict import StrictState
@@ -44,6 +45,8 @@ NODES = 3
 WATCH_EVERY = 8
 TICK_MS = 25
 LOOK_AGAIN_TICKS = 12
+SAVING_MS = 2_000
+"""In good weather a checkpoint that is due stands after this, whoever has just taken over."""
 SKEW_MS = 400
 """Clocks of nodes differ by less than what a stamp may run ahead (FoldLimits.ahead_ms)."""
 
@@ -79,13 +82,13 @@ class Owner(Watcher):
                 self.world.later(50, self._open)
                 return
             cluster, self.rows = self.cluster, rows
+            counted = ShadowRows(CountedRows(rows, self.world), cluster.checkpoints[self.shard])
             fold, desk = cluster.newest_fold[self.node], LoopDesk(self.world.chance.randbytes, lambda: self.world.now)
             self.loop = Loop(
-                self.log, ShadowRows(CountedRows(rows, self.world), cluster.checkpoints[self.shard]),
-                lambda: cluster.clock(self.node), self._on_effects,
+                self.log, counted, lambda: cluster.clock(self.node), self._on_effects,
                 new_state=lambda: StrictState(self.shard, cluster.shards, fold, WATCH_EVERY),
-                forwarder=Forwarder(self.shard, self._forward), pace=lambda: self.world.now,
-                limits=cluster.loop_limits, watcher=self,
+                forwarder=Forwarder(self.shard, self._forward, counted, cluster.forwarder_limits),
+                pace=lambda: self.world.now, limits=cluster.loop_limits, watcher=self,
             )  # fmt: skip
             desk.attend(self.loop, cluster)
             self.desk = desk
@@ -154,9 +157,11 @@ class Owner(Watcher):
     def on_poison(self, offset: int, error: Exception) -> None:
         raise error
 
-    def on_saved(self, checkpoint: object) -> None:
+    def on_saved(self, checkpoint: Checkpoint) -> None:
         if self.is_zombie:
             self.world.hit("zombie saved")
+        if any(self.cluster.partitions[shard].is_down for shard, _, _ in checkpoint.forwards):
+            self.world.hit("checkpoint saved forwards to a log that is down")
 
 
 class Cluster:
@@ -185,8 +190,13 @@ class Cluster:
                 rows_in_memory=chance.choice((5, 50, 500_000)),
             ),
         )
+        few = chance.choice((1, 3, 256))
+        self.forwarder_limits = ForwarderLimits(batch=few, page=few)
         self.newest_fold = [NEWEST_FOLD if chance.random() < 0.5 else NEWEST_FOLD + 1 for _ in range(NODES)]
         self.newest_fold[0] = NEWEST_FOLD + 1
+        saved_ms = self.loop_limits.saver.checkpoint_ms + SAVING_MS
+        saving = CheckpointsGoOn(world, self.partitions, self.store.pointer, saved_ms)
+        self.outages = Outages(world, self.partitions, saving.watch if weather is not BAD_WEATHER else lambda _: None)
         self.lines = Lines()
         self._registry = MemoryRegistry(limits.gateway.silence_ms)
         self._pressed = chance.random() < 0.5 and "pressure" not in off
@@ -202,6 +212,8 @@ class Cluster:
             self._open(node)
         if "takeovers" not in off:
             world.later(500, self._take_over_now_and_then)
+        if "outages" not in off and chance.random() < 0.5:
+            self.outages.begin()
         for fault, happen in (("kills", self._kill_now_and_then), ("stops", self._stop_now_and_then)):
             if fault not in off and chance.random() < 0.5:
                 world.later(1_000, happen)
@@ -369,6 +381,7 @@ class Cluster:
 
     def heal(self) -> None:
         self._on = False
+        self.outages.end()
         self._log_faults.rate = 0.0
         self.store.faults = StoreFaults(slow_ms=2)
         for front, _ in self._fronts.values():

@@ -24,7 +24,20 @@ from .world import PYTHON, Broken, World
 Machine: TypeAlias = Node | Cluster
 
 REPLAYS = 3
-FAULTS = ("power", "kills", "stops", "pressure", "errors", "full", "slow", "clock", "takeovers", "store", "log")
+FAULTS = (
+    "power",
+    "kills",
+    "stops",
+    "pressure",
+    "errors",
+    "full",
+    "slow",
+    "clock",
+    "takeovers",
+    "store",
+    "log",
+    "outages",
+)
 HABITS = tuple(habit.name for habit in fields(Habits))
 
 

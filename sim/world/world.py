@@ -29,6 +29,7 @@ HITS = {
     "failed sync kept the data": ("disk", "fails a sync, and has the data"),
     "failed sync lost data": ("disk", "fails a sync, and lost data"),
     "append lost": ("log", "loses an append"),
+    "log down": ("log", "of a shard takes no append"),
     "append unknown": ("log", "does not say what became of an append"),
     "append lost its first and kept the rest": ("log", "keeps only the end of an append"),
     "write timed out yet applied": ("store", "times out, yet applies the write"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -138,6 +138,50 @@ def test_the_same_checkpoint_may_be_saved_again(rows: Rows) -> None:
     assert list(rows.recall((1,), 0)) == [b"n", b"o"]
 
 
+def load_forwards(rows: Rows, shard: int, after: int, upto: int, limit: int = 99) -> Sequence[tuple[int, bytes]]:
+    answers: list[Sequence[tuple[int, bytes]] | Failed] = []
+    rows.load_forwards(shard, after, upto, limit, answers.append)
+    (found,) = answers
+    assert not isinstance(found, Failed)
+    return found
+
+
+def drop_forwards(rows: Rows, shard: int, upto: int) -> Failed | None:
+    answers: list[Failed | None] = []
+    rows.drop_forwards(shard, upto, answers.append)
+    (answer,) = answers
+    return answer
+
+
+def test_saved_forwards_are_read_in_order_and_by_pages(rows: Rows) -> None:
+    assert load_forwards(rows, 1, 0, 9) == []
+    save(rows, Checkpoint(1, 1, forwards=[(1, 9, b"nine"), (1, 10, b"ten"), (2, 1, b"other"), (1, 11, b"eleven")]))
+    save(rows, Checkpoint(2, 1, forwards=[(1, 12, b"twelve")]))
+    assert load_forwards(rows, 1, 0, 12, 2) == [(9, b"nine"), (10, b"ten")]
+    assert load_forwards(rows, 1, 10, 12, 2) == [(11, b"eleven"), (12, b"twelve")]
+    assert load_forwards(rows, 1, 9, 10) == [(10, b"ten")]
+    assert (load_forwards(rows, 1, 12, 99), load_forwards(rows, 2, 0, 9), load_forwards(rows, 3, 0, 9)) == (
+        [],
+        [(1, b"other")],
+        [],
+    )
+
+
+def test_a_forward_saved_again_is_the_same_one(rows: Rows) -> None:
+    again = Checkpoint(1, 1, forwards=[(1, 5, b"five")])
+    assert [save(rows, again), save(rows, again)] == [None, None]
+    save(rows, Checkpoint(2, 1, forwards=[(1, 5, b"five"), (1, 6, b"six")]))
+    assert load_forwards(rows, 1, 0, 9) == [(5, b"five"), (6, b"six")]
+
+
+def test_dropped_forwards_are_gone_and_those_behind_them_and_of_other_shards_are_not(rows: Rows) -> None:
+    save(rows, Checkpoint(1, 1, forwards=[(shard, k, b"%d" % k) for shard in (1, 2) for k in (1, 2, 3)]))
+    assert [drop_forwards(rows, 1, 2), drop_forwards(rows, 1, 2), drop_forwards(rows, 3, 9)] == [None, None, None]
+    save(rows, Checkpoint(2, 1, forwards=[(1, 4, b"4")]))
+    assert load_forwards(rows, 1, 0, 9) == [(3, b"3"), (4, b"4")]
+    assert load_forwards(rows, 2, 0, 9) == [(1, b"1"), (2, b"2"), (3, b"3")]
+
+
 def test_an_older_checkpoint_is_refused(rows: Rows) -> None:
     save(rows, Checkpoint(4, 1, rows=[saving(SHARD, 4, b"new")]))
     assert save(rows, Checkpoint(3, 1, rows=[saving(SHARD, 3, b"old")])) == Overtaken(4)
@@ -194,7 +238,7 @@ def test_a_checkpoint_is_not_seen_before_its_done(tmp_path: Path) -> None:
 keys = st.builds(RowKey, st.sampled_from(Kept), st.integers(0, 2), st.integers(0, 1))
 queues, seqs, bodies = st.integers(0, 3), st.integers(1, 8), st.binary(max_size=300)
 checkpoints = st.builds(
-    lambda rows, entries, cleared, dropped, notes, noted: Checkpoint(
+    lambda rows, entries, cleared, dropped, notes, noted, forwards: Checkpoint(
         upto=0,
         at=0,
         rows=[saving(key, 1, value) for key, value in rows.items()],
@@ -203,6 +247,7 @@ checkpoints = st.builds(
         dropped=list(dropped),
         notes=notes,
         noted=noted,
+        forwards=[(shard, k, record) for (shard, k), record in forwards.items()],
     ),
     st.dictionaries(keys, st.none() | bodies, max_size=6),
     st.dictionaries(st.tuples(queues, seqs), bodies, max_size=8),
@@ -210,6 +255,7 @@ checkpoints = st.builds(
     st.sets(st.tuples(queues, seqs), max_size=4),
     st.lists(st.binary(max_size=20), max_size=3),
     st.frozensets(st.integers(1, 5), max_size=3),
+    st.dictionaries(st.tuples(st.integers(0, 2), seqs), bodies, max_size=6),
 )
 EVERYTHING = [
     *(RowKey(kind, a, b) for kind in Kept for a in range(3) for b in range(2)),
@@ -227,9 +273,10 @@ def test_sqlite_does_what_the_model_does(
     for upto, (checkpoint, reopened, forgotten) in enumerate(history, 1):
         numbered = Checkpoint(
             upto, upto, checkpoint.rows, checkpoint.entries, checkpoint.cleared, checkpoint.dropped,
-            checkpoint.notes, checkpoint.noted,
+            checkpoint.notes, checkpoint.noted, checkpoint.forwards,
         )  # fmt: skip
         assert save(model, numbered) is save(real, numbered) is None
+        assert drop_forwards(model, upto % 3, forgotten) is drop_forwards(real, upto % 3, forgotten) is None
         model.forget(forgotten)
         real.forget(forgotten)
         if reopened:
@@ -237,6 +284,8 @@ def test_sqlite_does_what_the_model_does(
             real = make(folder)
         assert real.pointer == model.pointer
         assert load(real, *EVERYTHING) == load(model, *EVERYTHING)
+        for shard, limit in ((0, 2), (1, 9), (2, 1)):
+            assert load_forwards(real, shard, 1, 7, limit) == load_forwards(model, shard, 1, 7, limit)
         for device in range(1, 6):
             assert list(real.recall((device,), upto - 2)) == list(model.recall((device,), upto - 2))
     real.close()

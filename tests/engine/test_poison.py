@@ -24,7 +24,7 @@ from nightmail.model.refusals import DeadLettered, OutOfOrder, Unavailable
 from nightmail.model.rows import DeadLetter, Kept, Need, RowKey
 from nightmail.model.words import Lane
 from sim.judges.strict import StrictState
-from tests.engine.rig import BOB, PHONE, START, TABLET, Rig, a_message, a_person, restarted, started
+from tests.engine.rig import BOB, PHONE, START, TABLET, HeldRows, Rig, a_message, a_person, restarted, started
 
 NORMAL = Lane.NORMAL
 SELDOM = LoopLimits(saver=SaverLimits(checkpoint_ms=10**9))
@@ -279,7 +279,8 @@ def test_what_its_batch_told_other_shards_is_told_once() -> None:
         told.extend(decode_record(data).body for data in records)
         done(True)
 
-    rig = Rig(forwarder=Forwarder(here, append), new_state=lambda: StrictState(here, shards))
+    rows = HeldRows()
+    rig = Rig(rows=rows, forwarder=Forwarder(here, append, rows), new_state=lambda: StrictState(here, shards))
     rig.loop.recover()
     rig.say(SERVER, a_person("bob"))
     rig.say(PHONE, a_message(1))

@@ -1,4 +1,4 @@
-"""Checkpoints: taken whole, offered until they are stored, and never ahead of what they told others."""
+"""Checkpoints: taken whole, offered until they are stored, and with what others were told and may not have."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import msgspec
 import pytest
 
 from nightmail.core.state import ShardState, encode_row
+from nightmail.engine.forwarder import Forwarder
 from nightmail.engine.loop import LoopLimits
-from nightmail.engine.ports import Checkpoint, Failed, Overtaken
+from nightmail.engine.ports import Checkpoint, Failed, Overtaken, Rows
 from nightmail.engine.saver import Saver, SaverLimits, take_checkpoint
+from nightmail.model.effects import Forward
 from nightmail.model.notes import Note, Placed, Taken
-from nightmail.model.records import Acked, Voided
+from nightmail.model.records import Acked, Receipted, Voided
 from nightmail.model.rows import Kept, RowKey, queue_id
-from nightmail.model.words import Lane
+from nightmail.model.words import Lane, MessageState, Reason
 from tests.engine.rig import ALICE, BOB, PHONE, START, TABLET, HeldRows, Rig, a_message, restarted, started
 
 NORMAL = Lane.NORMAL
@@ -34,17 +36,13 @@ class Bench:
         self.saver.start(a_state(), now, START)
 
     def fail_at(self, now: int) -> None:
-        self.saver.tick(now, always)
+        self.saver.tick(now)
         self.rows.answer_save(Failed(f"no at {now}"))
 
     def is_given_at(self, now: int) -> bool:
         before = len(self.rows.given)
-        self.saver.tick(now, always)
+        self.saver.tick(now)
         return len(self.rows.given) > before
-
-
-def always(_: int) -> bool:
-    return True
 
 
 def a_state() -> ShardState:
@@ -61,7 +59,7 @@ def test_a_checkpoint_is_given_once_and_then_waited_for() -> None:
     bench = Bench()
     bench.start()
     for now in (0, 1, 10_000):
-        bench.saver.tick(now, always)
+        bench.saver.tick(now)
     assert (len(bench.rows.given), bench.saver.idle, bench.saver.under_way, bench.saved) == (1, False, True, [])
     bench.rows.answer_save()
     assert (bench.saved, bench.saver.idle, bench.saver.under_way) == (bench.rows.given, True, False)
@@ -99,7 +97,7 @@ def test_the_operator_is_told_again_of_the_next_trouble() -> None:
         bench.start()
         bench.fail_at(now)
         bench.fail_at(now + 10)
-        bench.saver.tick(now + 20, always)
+        bench.saver.tick(now + 20)
         bench.rows.answer_save()
     assert bench.troubles == ["no at 10", "no at 1010"]
 
@@ -139,7 +137,7 @@ def test_a_save_that_was_stored_although_it_failed_does_no_harm() -> None:
 def test_one_that_was_overtaken_is_dropped() -> None:
     bench = Bench()
     bench.start()
-    bench.saver.tick(0, always)
+    bench.saver.tick(0)
     bench.rows.answer_save(Overtaken(9))
     assert (bench.saved, bench.saver.idle, bench.troubles) == ([None], True, [])
     assert not bench.is_given_at(10_000)
@@ -153,18 +151,50 @@ def test_what_is_abandoned_is_never_given_again() -> None:
     assert (bench.saver.idle, bench.is_given_at(10_000)) == (True, False)
 
 
-def test_a_checkpoint_waits_until_all_it_told_others_is_durable_there() -> None:
-    bench, asked = Bench(), list[int]()
-    bench.start()
+def a_forwarder(rows: Rows, count: int) -> Forwarder:
+    """It has told another shard so many things."""
+    forwarder = Forwarder(0, lambda _shard, _records, _done: None, rows)
+    for k in range(1, count + 1):
+        forwarder.add(
+            Forward(1, k, Receipted(PHONE, BOB, NORMAL, TABLET, MessageState.DELIVERED, Reason.NONE, 5, ((k, k),)))
+        )
+    return forwarder
 
-    def not_yet(upto: int) -> bool:
-        asked.append(upto)
-        return False
 
-    bench.saver.tick(0, not_yet)
-    bench.saver.tick(500, not_yet)
-    assert (asked, bench.rows.given) == ([3, 3], [])
-    assert bench.is_given_at(501)
+def test_a_checkpoint_has_what_was_told_others_and_does_not_wait_for_their_logs() -> None:
+    bench, rows = Bench(), HeldRows()
+    forwarder = a_forwarder(rows, 2)
+    saver = Saver(rows, SaverLimits(), bench.saved.append, bench.troubles.append, forwarder)
+    told = forwarder.take_unsaved()
+    saver.start(a_state(), 0, START)
+    saver.tick(0)
+    assert [[(shard, k) for shard, k, _ in given.forwards] for given in bench.saved if given] == [[(1, 1), (1, 2)]]
+    assert (rows.forwards, forwarder.take_unsaved()) == ({(shard, k): record for shard, k, record in told}, [])
+
+
+def test_forwards_start_a_checkpoint_and_count_as_unsaved_until_they_are_saved() -> None:
+    state, rows = a_state(), HeldRows()
+    rows.holds_saves = True
+    forwarder = a_forwarder(rows, 3)
+    size = sum(len(record) for _, _, record in forwarder.take_unsaved())
+    alone = Saver(rows, SaverLimits(), lambda _: None, lambda _: None)
+    saver = Saver(rows, SaverLimits(), lambda _: None, lambda _: None, forwarder)
+    counted = saver.unsaved(state) - alone.unsaved(state), saver.unsaved_bytes(state) - alone.unsaved_bytes(state)
+    assert counted == (forwarder.unsaved, forwarder.unsaved_bytes) == (3, size)
+    for limits in (
+        SaverLimits(checkpoint_rows=state.count_changed() + 3),
+        SaverLimits(checkpoint_bytes=state.filed_bytes + size),
+    ):
+        due = [Saver(rows, limits, lambda _: None, lambda _: None, told).is_due(state, 0) for told in (None, forwarder)]
+        assert due == [False, True]
+    saver.start(state, 0, START)
+    saver.tick(0)
+    assert forwarder.unsaved == 3
+    rows.answer_save(Failed("no"))
+    assert forwarder.unsaved == 3
+    saver.tick(100)
+    rows.answer_save()
+    assert (forwarder.unsaved, forwarder.unsaved_bytes) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +325,7 @@ def test_unsaved_bytes_are_those_filed_and_those_being_saved() -> None:
     bench, state = Bench(), a_state()
     assert bench.saver.unsaved_bytes(state) == len("hello")
     bench.saver.start(state, 0, START)
-    bench.saver.tick(0, always)
+    bench.saver.tick(0)
     ((*_, data),) = bench.rows.given[0].entries
     assert (state.filed_bytes, bench.saver.unsaved_bytes(state)) == (0, len(data))
     bench.rows.answer_save()

@@ -70,8 +70,11 @@ class Folding:
         on_folded: Callable[[Folded], None],
         on_poison: Callable[[int, Exception], None],
         on_trouble: Callable[[str], None],
+        on_begin: Callable[[ShardState], None] = lambda _: None,
     ) -> None:
+        """`on_begin` is shown the state as of the checkpoint, before anything behind it is folded."""
         self._log, self._rows, self._new_state = log, rows, new_state
+        self._on_begin = on_begin
         self._on_folded, self._on_poison, self._on_trouble = on_folded, on_poison, on_trouble
         self.state = new_state()
         self.ready = False
@@ -139,6 +142,7 @@ class Folding:
             return
         # Where the rows that were just read belong: a save of unknown outcome may have been settled meanwhile.
         state.offset = self._rows.pointer
+        self._on_begin(state)
         self._replay = self._log.replay(state.offset)
         self.run()
 

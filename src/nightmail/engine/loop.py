@@ -74,9 +74,9 @@ class LoopLimits(Struct, frozen=True):
     linger_records: int = 64
     """A batch of so many records is not small."""
     unsaved_rows: int = 400_000
-    """Changed rows that may wait for a checkpoint before sends are refused: bounds memory and recovery."""
+    """Changed rows and forwards that may wait for a checkpoint before sends are refused: bounds memory and recovery."""
     unsaved_bytes: int = 256 * 1024 * 1024
-    """Likewise, bytes of entries: bounds memory while the disk does not keep up."""
+    """Likewise, bytes of entries and forwards: bounds memory while the disk does not keep up."""
     notes_ms: int = 30 * DAY_MS
     """How long the delivery log remembers."""
     saver: SaverLimits = SaverLimits()
@@ -127,8 +127,10 @@ class Loop:
         self._watcher = watcher or Watcher()
         self._clock = Clock(clock, self._pace, self._watcher.on_leap)
         self.limits = limits or LoopLimits()
-        self._folding = Folding(log, rows, new_state, self._folded, self._watcher.on_poison, self._watcher.on_trouble)
-        self._saver = Saver(rows, self.limits.saver, self._saved, self._watcher.on_trouble)
+        self._folding = Folding(
+            log, rows, new_state, self._folded, self._watcher.on_poison, self._watcher.on_trouble, self._begin
+        )
+        self._saver = Saver(rows, self.limits.saver, self._saved, self._watcher.on_trouble, forwarder)
         self._records: list[Record] = []
         """Submitted, not yet on its way to the log."""
         self._data: list[bytes] = []
@@ -328,7 +330,7 @@ class Loop:
                 saver.start(state, now, self._clock())
             else:
                 saver.look_ahead(state, now)
-        saver.tick(now, self._forwarder.settled if self._forwarder else _always)
+        saver.tick(now)
 
     def _refusal(self, body: AnyBody) -> Said | None:
         """While space or time runs out, only what gives some back is taken."""
@@ -358,12 +360,12 @@ class Loop:
 
     @property
     def unsaved(self) -> int:
-        """Rows and lines that only the log would bring back after a crash now."""
+        """Rows, lines and forwards that only the log would bring back after a crash now."""
         return self._saver.unsaved(self.state)
 
     @property
     def unsaved_bytes(self) -> int:
-        """Likewise, bytes of entries."""
+        """Likewise, bytes of entries and forwards."""
         return self._saver.unsaved_bytes(self.state)
 
     @property
@@ -423,10 +425,14 @@ class Loop:
 
     # --- from the fold ------------------------------------------------------------------------
 
+    def _begin(self, state: ShardState) -> None:
+        if self._forwarder:
+            self._forwarder.begin(state.shard.told)
+
     def _folded(self, folded: Folded) -> None:
         if self._forwarder:
-            for offset, forward in folded.forwards:
-                self._forwarder.add(offset, forward)
+            for _, forward in folded.forwards:
+                self._forwarder.add(forward)
         self._weigh()
         if folded.upto > self._announced:
             self._announced = folded.upto
@@ -439,8 +445,6 @@ class Loop:
         if self._saver.under_way:
             return  # It may yet move the pointer under us.
         self._saver.abandon()
-        if self._forwarder:
-            self._forwarder.restart()
         self._folding.rebuild()
 
     # --- from the rows ------------------------------------------------------------------------
@@ -460,7 +464,3 @@ class Loop:
     def _trim(self) -> None:
         self._trimmed_at = self._pace()
         self._log.trim(self._rows.pointer, self._clock())
-
-
-def _always(_: int) -> bool:
-    return True

@@ -57,6 +57,7 @@ class MemoryRows:
         self.rows: dict[RowKey, bytes] = {}
         self.entries: dict[tuple[int, int], bytes] = {}
         self.notes: dict[int, Checkpoint] = {}
+        self.forwards: dict[tuple[int, int], bytes] = {}
         self._pointer = 0
 
     @property
@@ -92,7 +93,19 @@ class MemoryRows:
         }
         if checkpoint.notes:
             self.notes[checkpoint.upto] = checkpoint
+        self.forwards |= {(shard, k): record for shard, k, record in checkpoint.forwards}
         self._pointer = checkpoint.upto
+        done(None)
+
+    def load_forwards(
+        self, shard: int, after: int, upto: int, limit: int,
+        done: Callable[[Sequence[tuple[int, bytes]] | Failed], None],
+    ) -> None:  # fmt: skip
+        to_shard = sorted((k, record) for (to, k), record in self.forwards.items() if to == shard and after < k <= upto)
+        done(to_shard[:limit])
+
+    def drop_forwards(self, shard: int, upto: int, done: Callable[[Failed | None], None]) -> None:
+        self.forwards = {(to, k): record for (to, k), record in self.forwards.items() if to != shard or k > upto}
         done(None)
 
     def recall(self, devices: Collection[int], since: int) -> Iterator[bytes]:

@@ -141,6 +141,9 @@ class Checkpoint(Struct, frozen=True):
     """The delivery log's new lines, oldest first, in pieces of some hundred that are encoded by themselves."""
     noted: Collection[int] = ()
     """Every device that `notes` speaks of; some perhaps more than once."""
+    forwards: Sequence[tuple[int, int, bytes]] = ()
+    """(shard, k, record): told to another shard since the last checkpoint, and not known to be in its log. In order of
+    k for each shard. The k-th never changes; the fold never reads it."""
 
 
 class Overtaken(Struct, frozen=True):
@@ -186,6 +189,23 @@ class Rows(Protocol):
         After Failed the same checkpoint is given again, before any other: it may be stored all the
         same. Entries that are cleared or dropped leave no readable bytes behind within a day.
         A checkpoint older than `pointer` is answered with Overtaken.
+        """
+        ...
+
+    def load_forwards(
+        self, shard: int, after: int, upto: int, limit: int,
+        done: Callable[[Sequence[tuple[int, bytes]] | Failed], None],
+    ) -> None:  # fmt: skip
+        """The saved forwards to `shard` with after < k <= upto, in order of k, the first `limit` of them.
+
+        Every one that was saved up to `pointer` and not dropped is found. One that was dropped may be found, too.
+        """
+        ...
+
+    def drop_forwards(self, shard: int, upto: int, done: Callable[[Failed | None], None]) -> None:
+        """Remove the forwards to `shard` with k <= upto. To be called only once they are durable in its log.
+
+        They leave no readable bytes behind within a day.
         """
         ...
 

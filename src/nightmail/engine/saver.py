@@ -9,7 +9,7 @@ message that is delivered and acknowledged between two of them is never written 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -17,6 +17,7 @@ from nightmail.core.state import KEYS_WEIGHT, ShardState
 
 from .cache import forget_entries, forget_keys, freshen, shrink
 from .early_encoding import EarlyEncoding
+from .forwarder import Forwarder
 from .ports import Checkpoint, Failed, Overtaken, Rows
 
 
@@ -42,8 +43,9 @@ class Saver:
         limits: SaverLimits,
         on_saved: Callable[[Checkpoint | None], None],
         on_trouble: Callable[[str], None],
+        forwarder: Forwarder | None = None,
     ) -> None:
-        self._rows, self._limits = rows, limits
+        self._rows, self._limits, self._forwarder = rows, limits, forwarder
         self._on_saved, self._on_trouble = on_saved, on_trouble
         self._saving: Checkpoint | None = None
         self._saving_bytes = 0
@@ -76,24 +78,32 @@ class Saver:
         return len(state.notes) + self._early.lines
 
     def unsaved(self, state: ShardState) -> int:
-        """Rows and lines of the delivery log that only the log would bring back after a crash now."""
+        """Rows, lines of the delivery log and forwards that only the log would bring back after a crash now."""
         saving = len(self._saving.rows) if self._saving else 0
-        return state.count_changed() + self.lines(state) + saving
+        return state.count_changed() + self.lines(state) + saving + self._forwards
 
     def unsaved_bytes(self, state: ShardState) -> int:
-        """Likewise, bytes of entries that wait."""
-        return state.filed_bytes + self._saving_bytes
+        """Likewise, bytes of entries that wait, and of forwards."""
+        return state.filed_bytes + self._saving_bytes + self._forward_bytes
+
+    @property
+    def _forwards(self) -> int:
+        return self._forwarder.unsaved if self._forwarder else 0
+
+    @property
+    def _forward_bytes(self) -> int:
+        return self._forwarder.unsaved_bytes if self._forwarder else 0
 
     def is_due(self, state: ShardState, now: int) -> bool:
         """Whether enough has changed, or for long enough."""
         limits = self._limits
         return (
             now - self._last_at >= limits.checkpoint_ms
-            or state.count_changed() >= limits.checkpoint_rows
+            or state.count_changed() + self._forwards >= limits.checkpoint_rows
             # Changed or not: a checkpoint lets go of them all.
             or KEYS_WEIGHT * len(state.keys) >= limits.checkpoint_rows
             or self.lines(state) >= limits.checkpoint_notes
-            or state.filed_bytes >= limits.checkpoint_bytes
+            or state.filed_bytes + self._forward_bytes >= limits.checkpoint_bytes
         )
 
     def look_ahead(self, state: ShardState, now: int) -> None:
@@ -106,13 +116,14 @@ class Saver:
         self._last_at = now
         if sum(map(len, state.tables())) > self._limits.rows_in_memory * 9 // 10:
             freshen(state)  # Soon some must go.
-        self._saving = take_checkpoint(state, at, self._early)
+        forwards = self._forwarder.take_unsaved() if self._forwarder else ()
+        self._saving = take_checkpoint(state, at, self._early, forwards)
         self._saving_bytes = sum(len(data) for _, _, data in self._saving.entries)
         self._retries = 0
 
-    def tick(self, now: int, may_save: Callable[[int], bool]) -> None:
-        """Save what was taken, if `may_save` says that all it told others is durable."""
-        if self._saving is None or self._under_way or now < self._retry_at or not may_save(self._saving.upto):
+    def tick(self, now: int) -> None:
+        """Save what was taken."""
+        if self._saving is None or self._under_way or now < self._retry_at:
             return
         self._under_way = True
         self._retry_at = now
@@ -160,6 +171,8 @@ class Saver:
                 self._on_saved(None)
             case None:
                 self._round = [(queue, seq) for queue, seq, _ in self._saving.entries]
+                if self._forwarder:
+                    self._forwarder.saved(self._saving.forwards)
                 self._on_saved(self._done())
 
     def _done(self) -> Checkpoint | None:
@@ -167,7 +180,9 @@ class Saver:
         return saved
 
 
-def take_checkpoint(state: ShardState, at: int, early: EarlyEncoding | None = None) -> Checkpoint:
+def take_checkpoint(
+    state: ShardState, at: int, early: EarlyEncoding | None = None, forwards: Sequence[tuple[int, int, bytes]] = ()
+) -> Checkpoint:
     """Everything that changed, encoded as it is now; from here on it counts as unchanged."""
     early = early or EarlyEncoding()
     entries = early.take_entries(state)
@@ -183,6 +198,7 @@ def take_checkpoint(state: ShardState, at: int, early: EarlyEncoding | None = No
         dropped=list(state.dropped),
         notes=early.take_notes(state),
         noted=state.devices_noted(),
+        forwards=forwards,
     )
     state.forget_changes()
     early.clear()

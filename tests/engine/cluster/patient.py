@@ -50,3 +50,26 @@ class PatientRows(RowsWrapper[WideRows]):
             self.rows.trim()
             self._schedule.run()
         done(outcome)
+
+    def load_forwards(
+        self, shard: int, after: int, upto: int, limit: int,
+        done: Callable[[Sequence[tuple[int, bytes]] | Failed], None],
+    ) -> None:  # fmt: skip
+        answers: list[Sequence[tuple[int, bytes]] | Failed] = []
+        self.rows.load_forwards(shard, after, upto, limit, answers.append)
+        self._schedule.run()
+        (found,) = answers
+        if isinstance(found, Failed):
+            self.load_forwards(shard, after, upto, limit, done)
+        else:
+            done(found)
+
+    def drop_forwards(self, shard: int, upto: int, done: Callable[[Failed | None], None]) -> None:
+        answers: list[Failed | None] = []
+        self.rows.drop_forwards(shard, upto, answers.append)
+        self._schedule.run()
+        (answer,) = answers
+        if answer:
+            self.drop_forwards(shard, upto, done)
+        else:
+            done(None)

@@ -336,7 +336,7 @@ def test_in_bad_weather_it_does_what_the_model_does(seed: int) -> None:
     base = 0
     while base < LENGTH:
         upto = min(LENGTH, base + chance.randint(1, 6))
-        checkpoint = history.checkpoint(base, upto)
+        checkpoint = history.checkpoint(base, upto, 0)
         outcomes: list[object] = []
         found: list[object] = []
         for each in (model, rows):

@@ -215,6 +215,33 @@ def test_a_block_of_an_older_schema_is_recalled_and_forgotten(tmp_path: Path) ->
     rows.close()
 
 
+def test_a_database_without_forwards_gets_room_for_them_and_keeps_what_it_has(tmp_path: Path) -> None:
+    db = apsw.Connection(str(tmp_path / FILE_NAME))
+    db.execute("PRAGMA journal_mode = WAL").fetchall()
+    schema.migrate(db, bytes, schema.STEPS[:5])
+    db.execute("INSERT INTO entry VALUES (3, 1, ?)", (b"one",))
+    db.execute("UPDATE meta SET value = 3 WHERE key = 'pointer'")
+    db.close()
+    rows = a_store(tmp_path)
+    found: list[object] = []
+    rows.load_forwards(1, 0, 9, 9, found.append)
+    save(rows, Checkpoint(4, 1, forwards=[(1, 7, b"seven")]))
+    rows.load_forwards(1, 0, 9, 9, found.append)
+    rows.load([EntryRange(3, 0, 9)], found.append)
+    assert (rows.pointer, found) == (4, [[], [(7, b"seven")], [[(1, b"one")]]])
+    rows.close()
+
+
+def test_a_dropped_forward_is_in_no_file_after_the_interval(tmp_path: Path) -> None:
+    rows = a_store(tmp_path, SqliteSettings(wal_truncate_ms=5))
+    save(rows, Checkpoint(1, 1, forwards=[(1, 1, b"a secret forward" * 20)]))
+    rows.drop_forwards(1, 1, lambda _: None)
+    save(rows, Checkpoint(2, 10))
+    save(rows, Checkpoint(3, 20))
+    assert not any(b"a secret forward" in file.read_bytes() for file in tmp_path.iterdir())
+    rows.close()
+
+
 def test_the_delivery_log_is_dropped_little_by_little_in_the_space_of_a_few_pieces(tmp_path: Path) -> None:
     jobs: list[Callable[[], None]] = []
     settings = SqliteSettings(wal_pages=50, forget_bytes=50_000)
@@ -339,7 +366,7 @@ def test_a_newer_schema_is_too_new_and_stays_as_it_was(tmp_path: Path) -> None:
     db.execute("PRAGMA user_version = 99")
     db.close()
     before = everything_in(tmp_path)
-    with pytest.raises(TooNew, match="has schema 99; this version of Nightmail knows schemas up to 5"):
+    with pytest.raises(TooNew, match="has schema 99; this version of Nightmail knows schemas up to 6"):
         a_store(tmp_path)
     assert {name: data for name, data in everything_in(tmp_path).items() if data} == before
 

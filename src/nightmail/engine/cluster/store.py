@@ -1,6 +1,6 @@
 """What the cluster's rows need of a wide-row store, and no more.
 
-Knows:   four things that a store holds: row versions, entries, blocks of the delivery log, one pointer per shard.
+Knows:   what a store holds: row versions, entries, forwards, blocks of the delivery log, one pointer per shard.
 Never:   asks for a transaction, an order between two writes, or a read of more than one partition.
 
 The manner is that of the other ports: a call never blocks; what takes time is answered by calling
@@ -61,6 +61,21 @@ class WideStore(Protocol):
     def write_entry(self, shard: int, queue: int, seq: int, entry: bytes, done: Done) -> None: ...
 
     def trim_entries(self, shard: int, gone: EntryRange, done: Done) -> None: ...
+
+    # --- forwards: (shard, destination) → k → record ---
+
+    def read_forwards(
+        self, shard: int, to: int, after: int, upto: int, limit: int,
+        done: Callable[[Sequence[tuple[int, bytes]] | Failed], None],
+    ) -> None:  # fmt: skip
+        """What is stored with after < k <= upto, by k, the first `limit` of it."""
+        ...
+
+    def write_forward(self, shard: int, to: int, k: int, record: bytes, done: Done) -> None: ...
+
+    def trim_forwards(self, shard: int, to: int, upto: int, done: Done) -> None:
+        """Remove every one with k <= upto."""
+        ...
 
     # --- the delivery log: shard → upto → block ---
 

@@ -34,6 +34,12 @@ Both fold the same log, so they compute the same bytes for the same (key, versio
         pointer do no harm. The caller looks at the row; here a range is what is stored in it.
     R7  Each block of the delivery log says after which offset it begins. From the pointer backwards they form one
         chain, in which every record is told once, although owners have cut the log in different places.
+    R8  A forward never changes: whoever folds the log tells the same k-th thing to the same shard. Those that a
+        checkpoint has are written before its pointer (R2), and visible are those up to `told` of the shard's row,
+        which is read as of the pointer; what lies above is told again by whoever folds on from there. One is removed
+        only when it is durable in the other shard's log, with all before it: that does not depend on any pointer, so
+        reading forwards needs no second look (R5). One that a late write brings back is told once more, and
+        dropped over there by its k.
 
 A save is under way while loads are: a load that finds its pointer moved by our own save begins again.
 """
@@ -201,6 +207,8 @@ class WideRows:
             yield partial(self._store.write_row, self._shard, RowKey(kind, a, b), version, value)
         for queue, seq, entry in checkpoint.entries:
             yield partial(self._store.write_entry, self._shard, queue, seq, entry)
+        for to, k, record in checkpoint.forwards:
+            yield partial(self._store.write_forward, self._shard, to, k, record)
 
     def _advance(self, checkpoint: Checkpoint, then: Callable[[Outcome], None]) -> None:
         """R2, second: the pointer. R3: where it stands decides what has become of us."""
@@ -260,6 +268,17 @@ class WideRows:
             done(failed)
 
         self._store.trim_entries(self._shard, EntryRange(queue, low, high), trimmed)
+
+    # --- forwards -------------------------------------------------------------------------------
+
+    def load_forwards(
+        self, shard: int, after: int, upto: int, limit: int,
+        done: Callable[[Sequence[tuple[int, bytes]] | Failed], None],
+    ) -> None:  # fmt: skip
+        self._store.read_forwards(self._shard, shard, after, upto, limit, done)
+
+    def drop_forwards(self, shard: int, upto: int, done: Done) -> None:
+        self._store.trim_forwards(self._shard, shard, upto, done)
 
     # --- the delivery log ---------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 import apsw
 from msgspec import Struct
@@ -24,6 +24,8 @@ from nightmail.model.rows import Need, RowKey
 
 from . import connect, schema, statements
 from .erasure import Eraser
+
+T = TypeVar("T")
 
 FILE_NAME = "rows.db"
 RECALL_CACHE_KIB = 1_024
@@ -96,8 +98,23 @@ class SqliteRows:
     # --- reading, on the loop's thread ---
 
     def load(self, needs: Sequence[Need], done: Callable[[Found | Overtaken | Failed], None]) -> None:
+        self._answer(lambda: self._read(needs), done)
+
+    def load_forwards(
+        self, shard: int, after: int, upto: int, limit: int,
+        done: Callable[[Sequence[tuple[int, bytes]] | Failed], None],
+    ) -> None:  # fmt: skip
+        def read() -> list[tuple[int, bytes]]:
+            with self._reading:
+                wanted = shard, after, upto, limit
+                found = self._using(self._reader).execute(statements.READ_FORWARDS, wanted).fetchall()
+                return cast("list[tuple[int, bytes]]", found)
+
+        self._answer(read, done)
+
+    def _answer(self, read: Callable[[], T], done: Callable[[T | Failed], None]) -> None:
         try:
-            found = self._read(needs)
+            found = read()
         except apsw.NoMemError as error:
             raise MemoryError from error  # A retry would not help.
         except (apsw.Error, OSError, EngineError) as error:
@@ -274,6 +291,28 @@ class SqliteRows:
     def _wal_grew(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self._wal_pages = pages
         return apsw.SQLITE_OK
+
+    def drop_forwards(self, shard: int, upto: int, done: Callable[[Failed | None], None]) -> None:
+        def drop() -> None:
+            with self._saving:
+                outcome = self._drop_forwards(shard, upto)
+            self._post(lambda: done(outcome))
+
+        self._execute(drop)
+
+    def _drop_forwards(self, shard: int, upto: int) -> Failed | None:
+        """On the saver's thread."""
+        if not self._writer:
+            return Failed(f"{self._place.path} is closed, or will be opened again by the next save")
+        try:
+            with connect.transaction(self._writer):
+                self._writer.execute(statements.DROP_FORWARDS, (shard, upto))
+            return None
+        except (apsw.Error, OSError) as error:
+            # It may be dropped or not, and is dropped again; but the connection may be broken.
+            with suppress(EngineError):
+                self._reopen()
+            return Failed(str(connect.explain(error, self._place.path)))
 
     # --- erasing what was deleted ---
 

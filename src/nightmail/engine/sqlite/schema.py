@@ -78,9 +78,17 @@ CREATE TABLE piece (
 ) STRICT;
 """
 
+# What other shards were told and do not have for certain. A node alone has one shard, and none of these.
+_FORWARDS = """
+CREATE TABLE forward (
+    shard INTEGER NOT NULL, k INTEGER NOT NULL, record BLOB NOT NULL,
+    PRIMARY KEY (shard, k)
+) STRICT;
+"""
+
 Step: TypeAlias = str | Callable[[apsw.Connection], None]
 
-STEPS: tuple[Step, ...] = (_FIRST, _TREES_OF_THEIR_OWN, _KEYS, pack_streams, _PIECES)
+STEPS: tuple[Step, ...] = (_FIRST, _TREES_OF_THEIR_OWN, _KEYS, pack_streams, _PIECES, _FORWARDS)
 """Step n turns version n into n + 1. Shipped steps never change; only ever add."""
 
 

@@ -56,6 +56,7 @@ _CLEAR_ENTRIES = f"""
 _DROP_ENTRIES = f"DELETE FROM entry WHERE (queue, seq) IN (SELECT {_1}, {_2} FROM carray(?))"
 _PUT_NOTE = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?)"
 _PUT_PIECE = "INSERT OR REPLACE INTO piece VALUES (?, ?, ?)"
+_PUT_FORWARDS = f"INSERT OR REPLACE INTO forward SELECT {_1}, {_2}, substr(value, 41) FROM carray(?)"
 _MOVE_POINTER = "UPDATE meta SET value = ? WHERE key = 'pointer'"
 
 READ_OLD_NOTE = "SELECT upto FROM note WHERE at < ? ORDER BY at LIMIT 1"
@@ -64,6 +65,8 @@ DROP_PIECE = """
     RETURNING length(lines)"""
 DROP_NOTE = "DELETE FROM note WHERE upto = ? RETURNING length(devices) + length(lines)"
 READ_RANGE = "SELECT seq, body FROM entry WHERE queue = ? AND seq BETWEEN ? AND ? ORDER BY seq"
+READ_FORWARDS = "SELECT k, record FROM forward WHERE shard = ? AND k > ? AND k <= ? ORDER BY k LIMIT ?"
+DROP_FORWARDS = "DELETE FROM forward WHERE shard = ? AND k <= ?"
 READ_FIRST_NOTE = "SELECT upto FROM note WHERE at >= ? ORDER BY at, upto LIMIT 1"
 # Few rows per query: a reader keeps the write-ahead log from being truncated.
 READ_NOTES = "SELECT upto, iif(at >= ?, devices, x'') FROM note WHERE upto >= ? ORDER BY upto LIMIT 16"
@@ -86,6 +89,7 @@ def write(db: apsw.Connection, checkpoint: Checkpoint) -> None:
     _give(db, _PUT_ENTRIES, [b"%20d%20d%b" % entry for entry in checkpoint.entries])
     _give(db, _CLEAR_ENTRIES, [b"%20d%20d" % pair for pair in checkpoint.cleared])
     _give(db, _DROP_ENTRIES, [b"%20d%20d" % pair for pair in checkpoint.dropped])
+    _give(db, _PUT_FORWARDS, [b"%20d%20d%b" % forward for forward in checkpoint.forwards])
     if checkpoint.notes:
         first, *others = checkpoint.notes
         db.execute(_PUT_NOTE, (checkpoint.upto, checkpoint.at, marks(checkpoint.noted), first))
