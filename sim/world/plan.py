@@ -24,7 +24,10 @@ from .world import PYTHON, Broken, World
 Machine: TypeAlias = Node | Cluster
 
 REPLAYS = 3
-FAULTS = ("power", "kills", "stops", "pressure", "errors", "full", "slow", "clock", "takeovers", "store", "log")
+FAULTS = (
+    "power", "kills", "stops", "pressure", "errors", "full", "slow", "clock", "takeovers", "store", "log", "links",
+    "early fold",
+)  # fmt: skip
 HABITS = tuple(habit.name for habit in fields(Habits))
 
 

@@ -43,10 +43,11 @@ from nightmail.model.refusals import DiskFull, NotYet, Overloaded, Unavailable
 from nightmail.model.rows import Need
 from nightmail.model.words import Lane
 
+from .batching import count_fitting
 from .clock import Clock
 from .folding import Durable, Folded, Folding
 from .forwarder import Forwarder
-from .ports import RECORD_OVERHEAD, Checkpoint, EngineError, Log, Rows, Stored
+from .ports import Checkpoint, EngineError, Log, Rows, Stored
 from .saver import Saver, SaverLimits
 
 TRIM_MS = 60_000
@@ -265,21 +266,14 @@ class Loop:
             self._send()
 
     def _send(self) -> None:
-        count = self._count_fitting()
+        limits = self.limits
+        count = count_fitting(self._data, limits.batch_records, min(limits.batch_bytes, self._log.batch_bytes_max))
         records, data = self._records[:count], self._data[:count]
         del self._records[:count], self._data[:count]
         self._last_at = at = max(self._clock(), self._last_at)
         self._went_at = self._pace()
         self._appending = Durable(0, at, data, records)
         self._log.append(at, data, self._appended)
-
-    def _count_fitting(self) -> int:
-        """How many of those that wait go out together: the first one in any case, and more while they fit."""
-        waiting, most = self._data[: self.limits.batch_records], min(self.limits.batch_bytes, self._log.batch_bytes_max)
-        size = sum(map(len, waiting)) + RECORD_OVERHEAD * len(waiting)
-        while size > most and len(waiting) > 1:
-            size -= len(waiting.pop()) + RECORD_OVERHEAD
-        return len(waiting)
 
     def tick(self) -> None:
         """Let time pass: what is due becomes a record, what is unsaved becomes a checkpoint."""
