@@ -267,14 +267,14 @@ class Cluster:
                 raise Broken("owners agree", f"one was answered {first!r}, then {said!r}")
             if self._loses("answer lost"):
                 continue
-            self._carry(via, said)
+            self._carry(answer)
             if self._loses("answer repeated"):
-                self._carry(via, said)
+                self._carry(answer)
 
-    def _carry(self, via: int, said: Said) -> None:
+    def _carry(self, answer: Answer) -> None:
         members = {member.number: member for member in self._nodes.values()}
-        if member := members.get(node_of(via)):
-            member.desk.lines.take(via, said)
+        if member := members.get(node_of(answer.via)):
+            member.desk.take_answers([answer])
         else:
             self.world.hit("answer to a node that is gone")
 

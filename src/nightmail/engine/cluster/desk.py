@@ -17,6 +17,7 @@ from nightmail.engine.listeners import together
 from nightmail.engine.ports import Listener, Mailboxes, Offered
 from nightmail.engine.questions import Questions
 from nightmail.model.answers import Said
+from nightmail.model.effects import Answer
 from nightmail.model.ids import MessageId, account_of, shard_of
 from nightmail.model.records import Record
 from nightmail.model.refusals import NotYet, Overloaded, Unavailable
@@ -38,7 +39,7 @@ class DeskLimits(Struct, frozen=True):
 
 
 class ClusterDesk:
-    """Hand each owner's answers to `lines`; call `attend` before the first device connects, and `tick` often."""
+    """Call `attend` before the first device connects, `take_answers` with what owners answer, and `tick` often."""
 
     def __init__(
         self,
@@ -49,17 +50,19 @@ class ClusterDesk:
         pace: Callable[[], int],
         limits: DeskLimits | None = None,
     ) -> None:
-        self.lines, self._routing = lines, routing
+        self._lines, self._routing = lines, routing
         self._pace, self._limits = pace, limits or DeskLimits()
         self._questions = Questions(pace, self._limits.ask_again_ms)
         self._queues = [
             AppendQueue(log, shard, clock, pace, self._on_unknown, self._limits.queue) for shard in range(log.shards)
         ]
+        self._listener: Listener | None = None
         self._prompts: Prompts | None = None
 
     def attend(self, *listeners: Listener) -> None:
         """Prompt these when news may have been lost. Owners' news reach them by the node's own links."""
-        self._prompts = Prompts(together(*listeners), len(self._queues), self._pace, self._limits.prompts)
+        self._listener = together(*listeners)
+        self._prompts = Prompts(self._listener, len(self._queues), self._pace, self._limits.prompts)
 
     def owner_changed(self, shard: int) -> None:
         """The shard has another owner: have its devices look again."""
@@ -69,7 +72,7 @@ class ClusterDesk:
     def tick(self) -> None:
         for queue in self._queues:
             queue.flush()
-        self.lines.tick()
+        self._lines.tick()
         self._questions.tick()
         if self._prompts:
             self._prompts.tick()
@@ -82,25 +85,35 @@ class ClusterDesk:
     # --- records ------------------------------------------------------------------------------
 
     def open_line(self, on_answer: Callable[[int, Said], None]) -> int:
-        return self.lines.open(on_answer)
+        return self._lines.open(on_answer)
 
     def close_line(self, line: int) -> None:
-        self.lines.close(line)
+        self._lines.close(line)
 
     def submit(self, records: Sequence[Record]) -> None:
         touched: dict[int, AppendQueue] = {}
+        refused: list[Answer] = []
         for record in records:
             if record.via:
-                self.lines.expect(record.via)
+                self._lines.expect(record.via)
             shard = self._shard_of(record.body.home(record.by))
             queue = self._queues[shard]
             if refusal := self._refusal(record, shard, queue):
-                self.lines.take(record.via, refusal)
+                refused.append(Answer(record.via, refusal))
             else:
                 queue.add(record)
                 touched[shard] = queue
         for queue in touched.values():
             queue.flush()
+        if refused:
+            self.take_answers(refused)
+
+    def take_answers(self, answers: Sequence[Answer]) -> None:
+        """Owners' answers to lines of this node; those that nobody here waits for are dropped."""
+        for answer in answers:
+            self._lines.take(answer.via, answer.said)
+        if self._listener:
+            self._listener.settled()
 
     def _refusal(self, record: Record, shard: int, queue: AppendQueue) -> Said | None:
         if type(record.body) not in FOLDS[self._routing.fold(shard)]:
@@ -110,8 +123,7 @@ class ClusterDesk:
         return None
 
     def _on_unknown(self, records: Sequence[Record]) -> None:
-        for record in records:
-            self.lines.take(record.via, Unavailable())
+        self.take_answers([Answer(record.via, Unavailable()) for record in records])
 
     def note_connection(self, device: int, *, here: bool) -> None:
         if self._prompts:

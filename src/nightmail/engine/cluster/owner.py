@@ -201,4 +201,5 @@ class Owner:
                 answers.append(effect)
         if answers:
             self._answers.deliver(answers)
-        self._desk.on_effects(news)
+        if news:
+            self._desk.on_effects(news)

@@ -84,7 +84,10 @@ class Answers(Protocol):
     """The way from an owner to the node that holds an answer's line (`answer_lines.node_of`)."""
 
     def deliver(self, answers: Sequence[Answer]) -> None:
-        """Hand them to that node's `AnswerLines`. An answer to a node that is gone is lost; any may come twice."""
+        """Hand them to that node's `ClusterDesk.take_answers`.
+
+        An answer to a node that is gone is lost; any may come twice.
+        """
         ...
 
 

@@ -18,7 +18,7 @@ from nightmail.engine.ports import Listener
 from nightmail.model.ids import account_of, shard_of
 from nightmail.model.words import Lane
 
-NEVER = -1
+NEVER = -(1 << 62)
 
 
 class PromptLimits(Struct, frozen=True):
