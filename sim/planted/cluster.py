@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from nightmail.engine.cluster.append_queue import AppendQueue
 from nightmail.engine.cluster.followed_log import FollowedLog
 from nightmail.engine.cluster.prompts import Prompts
 from nightmail.engine.questions import Questions
@@ -19,8 +18,6 @@ BUGS = (
         edit_method(Questions, "tick", "now - asked >= self._again_ms", "False"), ("cluster",), CLUSTER),
     Bug("news that were lost are not made up for",
         lambda: method(Prompts, "tick", lambda _prompts: None), ("cluster",), CLUSTER),
-    Bug("an acknowledgement that was not appended is not repeated",
-        lambda: method(AppendQueue, "_repeat", lambda _queue, _records: None), ("cluster",), CLUSTER),
     Bug("an owner that fell behind reads on from where it was",
         edit_method(FollowedLog, "replay", "self._follow(after)", "pass"), ("cluster",), CLUSTER),
     Bug("an owner skips a batch of a single record",

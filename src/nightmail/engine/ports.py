@@ -34,7 +34,7 @@ class Damaged(EngineError):
 
 
 class TrimmedAway(EngineError):
-    """A log that others trim, too, no longer has what we asked for: somebody else's checkpoint has it."""
+    """A shared log was trimmed above what we asked for: another owner's checkpoint has it."""
 
 
 class InUse(EngineError):

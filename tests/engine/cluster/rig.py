@@ -179,7 +179,7 @@ class Node:
 
 
 class SmallCluster:
-    """Everything between the nodes: `Routing`, `Answers` and `Nodes`."""
+    """Everything between the nodes: `Routing`, `AnswerDelivery` and `Nodes`."""
 
     def __init__(self, limits: LoopLimits = NO_CHECKPOINT) -> None:
         self.now, self.limits = 0, limits

@@ -24,7 +24,7 @@ from nightmail.model.effects import Answer, Effect
 
 from .fold_raising import fold_to_raise
 from .followed_log import FollowedLog
-from .ports import Answers, Nodes, OpenRows, SharedLog
+from .ports import AnswerDelivery, Nodes, OpenRows, SharedLog
 
 RETRY_MS = 50
 """After rows could not be opened, or the log's end not be read."""
@@ -51,7 +51,7 @@ class Owner:
         shard: int,
         log: SharedLog,
         open_rows: OpenRows,
-        answers: Answers,
+        answers: AnswerDelivery,
         listener: Listener,
         nodes: Nodes,
         *,

@@ -80,7 +80,7 @@ class Routing(Protocol):
         ...
 
 
-class Answers(Protocol):
+class AnswerDelivery(Protocol):
     """The way from an owner to the node that holds an answer's line (`answer_lines.node_of`)."""
 
     def deliver(self, answers: Sequence[Answer]) -> None:
