@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from nightmail.engine.ports import Stored, TrimmedAway
+from nightmail.engine.cluster.ports import Follower
+from nightmail.engine.ports import Failed, Stored, TrimmedAway
 from nightmail.model.ids import SERVER
 from nightmail.model.records import AnyBody, Forwarded, decode_record
 from sim.world.world import World
@@ -32,6 +33,7 @@ class Partition:
         self.last = 0
         self.trimmed = 0
         self.is_down = False
+        self.followings: dict[Following, None] = {}
 
     def append(self, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
         world, faults = self._world, self._faults
@@ -66,6 +68,8 @@ class Partition:
         self._starts[first] = len(self.batches)
         self.batches.append(Stored(first, at, list(records)))
         self.last += len(records)
+        for following in list(self.followings):
+            following.wake()
         return first
 
     def _count(self, body: AnyBody) -> None:
@@ -76,13 +80,18 @@ class Partition:
             told.add(body.k)
 
     def after(self, offset: int) -> Iterator[Stored]:
-        """Batches that begin behind `offset`, which ends one."""
+        """Batches that begin behind `offset`, which ends one; empty if the log does not reach that far yet."""
         if offset < self.trimmed:
             raise TrimmedAway(f"the log begins after offset {self.trimmed}, but what follows {offset} is wanted")
         index = self._starts.get(offset + 1, len(self.batches))
         while index < len(self.batches):
             yield self.batches[index]
             index += 1
+
+    def follow(self, after: int, follower: Follower) -> Callable[[], None]:
+        following = Following(self._world, self, after, follower)
+        self.followings[following] = None
+        return following.stop
 
 
 class PartitionFaults:
@@ -123,32 +132,67 @@ class Outages:
         self._world.later(self._world.between(100, 2_000), self._go_down)
 
 
-class OwnersLog:
-    """What one owner sees of a partition: the `Log` port."""
+class Following:
+    """Hands the batches of a partition to one follower: late, a few at a time, and sometimes with a long pause."""
 
-    def __init__(self, partition: Partition) -> None:
-        self._partition = partition
+    def __init__(self, world: World, partition: Partition, after: int, follower: Follower) -> None:
+        self._world, self._partition, self._follower = world, partition, follower
+        self._pace_ms = world.chance.choice((5, 25))
+        self._cursor = after
+        self._alive, self._scheduled = True, False
+        self.wake()
+
+    def wake(self) -> None:
+        if self._alive and not self._scheduled:
+            self._scheduled = True
+            pause_ms = self._world.between(100, 2_000) if self._world.maybe(0.005) else 0
+            self._world.later(pause_ms + self._world.between(0, self._pace_ms), self._read)
+
+    def _read(self) -> None:
+        self._scheduled = False
+        try:
+            for batch in self._partition.after(self._cursor):
+                if not self._alive:
+                    return
+                self._cursor = batch.last
+                self._follower.take(batch)
+                if self._world.maybe(0.2):
+                    self.wake()
+                    return
+        except TrimmedAway:
+            if self._alive:
+                self.stop()
+                self._follower.trimmed_away()
+
+    def stop(self) -> None:
+        self._alive = False
+        self._partition.followings.pop(self, None)
+
+
+class SimSharedLog:
+    """The `SharedLog` of all partitions."""
+
+    def __init__(self, world: World, partitions: Sequence[Partition], faults: PartitionFaults) -> None:
+        self._world, self._partitions, self._faults = world, partitions, faults
         self.batch_bytes_max = 1 << 30
-        self.tight = False
-        self.alive = True
 
     @property
-    def last(self) -> int:
-        return self._partition.last
+    def shards(self) -> int:
+        return len(self._partitions)
 
-    def append(self, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
-        self._partition.append(at, records, lambda first: done(first) if self.alive else None)
+    def append(self, shard: int, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
+        self._partitions[shard].append(at, records, done)
 
-    def replay(self, after: int) -> Iterator[Stored]:
-        """Up to the log's end as it is now."""
-        end = self._partition.last
-        for batch in self._partition.after(after):
-            if batch.first > end:
-                return
-            yield batch
+    def end(self, shard: int, done: Callable[[int | Failed], None]) -> None:
+        delay = self._world.between(0, self._faults.slow_ms)
+        if self._world.maybe(self._faults.rate):
+            self._world.later(delay, lambda: done(Failed("the log did not answer in time")))
+        else:
+            self._world.later(delay, lambda: done(self._partitions[shard].last))
 
-    def trim(self, upto: int, now: int) -> None:
-        self._partition.trimmed = max(self._partition.trimmed, upto)
+    def follow(self, shard: int, after: int, follower: Follower) -> Callable[[], None]:
+        return self._partitions[shard].follow(after, follower)
 
-    def close(self) -> None:
-        self.alive = False
+    def trim(self, shard: int, upto: int, now: int) -> None:
+        partition = self._partitions[shard]
+        partition.trimmed = max(partition.trimmed, upto)

@@ -10,7 +10,7 @@ itself, as Cassandra does with those older than gc_grace: then a write that come
 removed. To our reads that is harmless. A row version is removed only when a newer one stands at or below the
 pointer, and that one is still found first (it is itself removed only under the same rule, and a tombstone is
 a version). An entry is removed only when it is acknowledged or dropped as of the pointer, and the mailbox
-row says so to whoever reads it. A forward is removed only when the other shard's log has it, and is dropped there
+row says so to every reader. A forward is removed only when the other shard's log has it, and is dropped there
 by its number when it is told again. A block of the delivery log is removed for its age, and its bytes are old news.
 What comes back is rubbish that takes space until the next trim of its row or queue: never a wrong answer.
 """
@@ -24,7 +24,7 @@ from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from nightmail.engine.cluster.store import Block, Done
+from nightmail.engine.cluster.store import Done, NotesBlock
 from nightmail.engine.ports import Failed, is_nowhere
 from nightmail.model.rows import EntryRange, RowKey
 
@@ -115,7 +115,7 @@ class SimWideStore:
         self._forwards: dict[tuple[int, int], _Partition[bytes]] = defaultdict(
             lambda: _Partition(resurrects=resurrects)
         )
-        self._blocks: dict[int, _Partition[Block]] = defaultdict(lambda: _Partition(resurrects=resurrects))
+        self._blocks: dict[int, _Partition[NotesBlock]] = defaultdict(lambda: _Partition(resurrects=resurrects))
         self._pointers: dict[int, int] = {}
 
     # --- rows ---
@@ -165,10 +165,10 @@ class SimWideStore:
 
     # --- the delivery log ---
 
-    def write_block(self, shard: int, block: Block, done: Done) -> None:
+    def write_block(self, shard: int, block: NotesBlock, done: Done) -> None:
         self._put(self._blocks[shard], block.upto, block, done)
 
-    def blocks(self, shard: int, upto: int, since: int) -> Iterator[Block]:
+    def blocks(self, shard: int, upto: int, since: int) -> Iterator[NotesBlock]:
         yield from [
             block for _, block in reversed(self._blocks[shard].read(0, upto, self._chance)) if block.at >= since
         ]

@@ -52,8 +52,9 @@ MUST_HAPPEN = {
     },
     "cluster": {
         25: (
-            "append lost", "append unknown", "blocked", "displaced", "forward repeated", "fold raised",
-            "gateway killed", "out_of_order", "overtaken", "owner behind client", "replay compared",
+            "answer lost", "answer repeated", "answer to a node that is gone", "append lost", "append unknown",
+            "blocked", "displaced", "forward repeated", "fold raised", "fold raised by all", "gateway killed",
+            "news lost", "out_of_order", "overtaken", "owner behind client", "replay compared",
             "replay from an older checkpoint", "resent after a reconnect", "stale device list",
             "stale list repaired", "stopped", "suspect then restored", "taken over",
             "two connections of one device", "voided", "write came late", "write repeated",
@@ -64,7 +65,7 @@ MUST_HAPPEN = {
             "answered again", "failed: expired", "failed: device_removed", "gap served", "redelivered and dropped",
             "repeat at t1", "repeat at t2", "credit window closed", "goodbye draining", "rate limited",
             "client crashed between commit and ack", *LIES, "started over", "no more PINs", "out-of-chain forward",
-            "old fold stopped",
+            "old fold stopped", "fell behind the log", "upgraded",
             "append lost its first and kept the rest", "failed: mailbox_full",
         ),
         200: ("expiry met an ack",),

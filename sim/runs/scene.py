@@ -16,7 +16,8 @@ from nightmail.core.state import ShardState
 from nightmail.model.ids import account_of
 from nightmail.model.words import Lane
 from sim.judges.history import History, Message
-from sim.world.cluster import Cluster, Owner
+from sim.world.cluster import Cluster
+from sim.world.owner import WatchedOwner
 from sim.world.plan import Machine, Plan
 from sim.world.town import Town
 from sim.world.world import World
@@ -173,7 +174,7 @@ def places(machine: Machine) -> list[Place]:
     return [Place("node", "up" if loop.ready else "recovering", where, *marks, loop.state.count_changed())]
 
 
-def _shard(cluster: Cluster, owner: Owner) -> Place:
+def _shard(cluster: Cluster, owner: WatchedOwner) -> Place:
     zombies = sum(zombie.shard == owner.shard for zombie in cluster.zombies)
     where = f"node {owner.node}" + (f", {zombies} zombie{'s' * (zombies > 1)}" if zombies else "")
     end = cluster.partitions[owner.shard].last

@@ -1,171 +1,69 @@
-"""Many shards, owners that come and go, and owners that do not know that they are gone.
+"""Many shards, owners that come and go, and owners that do not know that they were replaced.
 
-The real gateway, loop, fold, forwarder and wide-row code, over a simulated log and a simulated wide-row
-store. A shard is taken over at any moment, between any two writes; whoever had it goes on for a
-while, folding, forwarding, saving and serving.
+The real gateway and the real cluster (`engine/cluster`), over a simulated log, a simulated wide-row store and
+links that lose, repeat and delay. A shard is taken over at any moment, between any two writes; the owner
+before goes on for a while, folding, forwarding, saving and serving.
+
+Here are the ports that real nodes will have between them: routing, answers, news, announced folds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import NamedTuple
 
 from nightmail.core import send
 from nightmail.core.state import NEWEST_FOLD, ShardState
 from nightmail.core.step import FOLDS
-from nightmail.engine.cluster.wide import WideRows
-from nightmail.engine.desk import LoopDesk
-from nightmail.engine.forwarder import Forwarder, ForwarderLimits
-from nightmail.engine.loop import Loop, LoopLimits, Watcher
+from nightmail.engine.cluster.answer_lines import AnswerLines, node_of
+from nightmail.engine.cluster.desk import ClusterDesk, DeskLimits
+from nightmail.engine.cluster.prompts import PromptLimits
+from nightmail.engine.forwarder import ForwarderLimits
+from nightmail.engine.loop import LoopLimits
 from nightmail.engine.memory import MemoryRegistry
-from nightmail.engine.ports import Checkpoint, Failed, TooNew, TrimmedAway
+from nightmail.engine.ports import Mailboxes
 from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Said
-from nightmail.model.effects import Answer, Effect
+from nightmail.model.effects import Answer
 from nightmail.model.ids import SERVER
 from nightmail.model.limits import FoldLimits
 from nightmail.model.records import AnyBody, FoldRaised, LimitsSet, Record, Sent, encode_record
 from nightmail.model.words import Lane
 from nightmail.wire.items import PATH
-from sim.faults.counted_rows import CountedRows
-from sim.faults.partition import Outages, OwnersLog, Partition, PartitionFaults
+from sim.faults.partition import Outages, Partition, PartitionFaults, SimSharedLog
 from sim.faults.wide_store import Faults as StoreFaults
 from sim.faults.wide_store import SimWideStore
 from sim.judges.checkpoints_go_on import CheckpointsGoOn
 from sim.judges.drained import left_over
-from sim.judges.shadow import Checkpoints, ShadowRows, compare_with_replay
+from sim.judges.shadow import Checkpoints, compare_with_replay
 from sim.judges.strict import StrictState
 
-from .desk import ClusterDesk, Lines
 from .front import Front, Limits
-from .world import World
+from .owner import WATCH_EVERY, WatchedOwner
+from .world import Broken, World
 
 NODES = 3
-WATCH_EVERY = 8
 TICK_MS = 25
-LOOK_AGAIN_TICKS = 12
+DESK_LIMITS = DeskLimits(prompts=PromptLimits(refresh_ms=300))
 SAVING_MS = 2_000
-"""In good weather a checkpoint that is due stands after this, whoever has just taken over."""
+"""In good weather a checkpoint that is due stands after this, also when another owner has just taken over."""
 SKEW_MS = 400
 """Clocks of nodes differ by less than what a stamp may run ahead (FoldLimits.ahead_ms)."""
 
 
-class Owner(Watcher):
-    """One shard on one node, from its takeover to its end."""
+class ClusterNode(NamedTuple):
+    """One process, from its start to its end."""
 
-    def __init__(self, cluster: Cluster, shard: int, node: int) -> None:
-        self.cluster, self.shard, self.node = cluster, shard, node
-        self.world = cluster.world
-        self.alive = True
-        self.log = OwnersLog(cluster.partitions[shard])
-        self.loop: Loop | None = None
-        self.rows: WideRows | None = None
-        self.desk: LoopDesk | None = None
-        self._pace_ms = self.world.chance.choice((5, 25))
-        self._open()
-
-    @property
-    def is_zombie(self) -> bool:
-        return self.cluster.owners[self.shard] is not self
-
-    def head(self, device: int, lane: Lane) -> int:
-        """The newest number of a queue, as far as is known here."""
-        mailbox = self.loop.state.mailboxes.rows.get(device) if self.loop else None
-        return mailbox.lanes[lane].head if mailbox else 0
-
-    def _open(self) -> None:
-        def opened(rows: WideRows | Failed) -> None:
-            if not self.alive:
-                return
-            if isinstance(rows, Failed):
-                self.world.later(50, self._open)
-                return
-            cluster, self.rows = self.cluster, rows
-            counted = ShadowRows(CountedRows(rows, self.world), cluster.checkpoints[self.shard])
-            fold, desk = cluster.newest_fold[self.node], LoopDesk(self.world.chance.randbytes, lambda: self.world.now)
-            self.loop = Loop(
-                self.log, counted, lambda: cluster.clock(self.node), self._on_effects,
-                new_state=lambda: StrictState(self.shard, cluster.shards, fold, WATCH_EVERY),
-                forwarder=Forwarder(self.shard, self._forward, counted, cluster.forwarder_limits),
-                pace=lambda: self.world.now, limits=cluster.loop_limits, watcher=self,
-            )  # fmt: skip
-            desk.attend(self.loop, cluster)
-            self.desk = desk
-            # Whoever asked may still be waiting, at another node: answer again.
-            self.loop.recover(announce_after=0)
-            self._run()
-
-        WideRows.open(self.cluster.store, self.shard, opened)
-
-    def _run(self) -> None:
-        loop = self.loop
-        if not self.alive or loop is None:
-            return
-        loop.tick()
-        if self.desk:
-            self.desk.tick()
-        if loop.ready:
-            self._follow(loop)
-        if loop.stopped:
-            assert isinstance(loop.stopped, TooNew), loop.stopped
-            self.world.hit("old fold stopped")
-            self.end()
-            if not self.is_zombie:
-                self.cluster.take_over(self.shard)
-            return
-        self.world.later(self.world.between(1, self._pace_ms), self._run)
-
-    def _follow(self, loop: Loop) -> None:
-        """Feed what the log has behind what was fed before; sometimes not all of it at once."""
-        try:
-            for batch in self.cluster.partitions[self.shard].after(loop.next_offset - 1):
-                if self.is_zombie:
-                    self.world.hit("zombie folded")
-                loop.feed(batch)
-                if self.world.maybe(0.2):
-                    return
-        except TrimmedAway:
-            self.world.hit("fell behind the log")
-            loop.fell_behind()
-
-    def end(self) -> None:
-        self.alive = False
-        self.log.close()
-
-    def _forward(self, shard: int, records: Sequence[bytes], done: Callable[[bool], None]) -> None:
-        if self.is_zombie:
-            self.world.hit("zombie forwarded")
-
-        def appended(first: int | None) -> None:
-            if self.alive:
-                done(first is not None)
-
-        self.cluster.partitions[shard].append(self.cluster.clock(self.node), records, appended)
-
-    def _on_effects(self, effects: Sequence[Effect]) -> None:
-        if not self.alive or self.desk is None:
-            return
-        news: list[Effect] = []
-        for effect in effects:
-            if isinstance(effect, Answer):
-                self.cluster.lines.answer(effect.via, effect.said)
-            else:
-                news.append(effect)
-        self.desk.on_effects(news)
-
-    def on_poison(self, offset: int, error: Exception) -> None:
-        raise error
-
-    def on_saved(self, checkpoint: Checkpoint) -> None:
-        if self.is_zombie:
-            self.world.hit("zombie saved")
-        if any(self.cluster.partitions[shard].is_down for shard, _, _ in checkpoint.forwards):
-            self.world.hit("checkpoint saved forwards to a log that is down")
+    number: int
+    """No other process ever had it."""
+    front: Front
+    desk: ClusterDesk
 
 
 class Cluster:
-    """A `Backend` of several nodes with a gateway each. What owners have to tell, every gateway hears."""
+    """A `Backend` of several nodes with a gateway each. To owners and desks it is everything between nodes."""
 
     addresses = tuple(f"ws://node{node}" for node in range(NODES))
 
@@ -175,12 +73,14 @@ class Cluster:
         self.shards = chance.choice((2, 5, 16))
         self._on = True
         self._skews = [chance.randint(-SKEW_MS, SKEW_MS) for _ in range(NODES)]
-        self._log_faults = PartitionFaults(world, on="log" not in off)
+        self.log_faults = PartitionFaults(world, on="log" not in off)
+        self._lost = chance.choice((0.0, 0.02)) if "links" not in off else 0.0
+        """How often a link between two nodes loses what it carries."""
         weather = chance.choice((StoreFaults(slow_ms=3), BAD_WEATHER)) if "store" not in off else StoreFaults()
         self.store = SimWideStore(chance, world.later, weather, resurrects=chance.random() < 0.3)
         self.store.hit = world.hit
         world.clock_slack_ms = 2 * SKEW_MS
-        self.partitions = [Partition(world, self._log_faults) for _ in range(self.shards)]
+        self.partitions = [Partition(world, self.log_faults) for _ in range(self.shards)]
         self.checkpoints = [Checkpoints(world) for _ in range(self.shards)]
         self.loop_limits = LoopLimits(
             saver=SaverLimits(
@@ -197,17 +97,22 @@ class Cluster:
         saved_ms = self.loop_limits.saver.checkpoint_ms + SAVING_MS
         saving = CheckpointsGoOn(world, self.partitions, self.store.pointer, saved_ms)
         self.outages = Outages(world, self.partitions, saving.watch if weather is not BAD_WEATHER else lambda _: None)
-        self.lines = Lines()
+        self._announced = dict(enumerate(self.newest_fold))
+        """Node → the newest fold that it supports, as the others know it."""
+        self._folds = [1] * self.shards
+        self._said: dict[int, Said] = {}
+        """What owners have said, by its address: all must say the same."""
         self._registry = MemoryRegistry(limits.gateway.silence_ms)
         self._pressed = chance.random() < 0.5 and "pressure" not in off
-        self._fronts: dict[int, tuple[Front, ClusterDesk]] = {}
-        self.zombies: list[Owner] = []
+        self._nodes: dict[int, ClusterNode] = {}
+        self._numbers = 0
+        self.zombies: list[WatchedOwner] = []
         for partition in self.partitions:
             self._set_limits(partition, limits.fold)
-        self.owners: list[Owner] = []
+        self.owners: list[WatchedOwner] = []
         for shard in range(self.shards):
             self.owners.append(None)  # pyright: ignore[reportArgumentType]  # filled in the next line
-            self.owners[shard] = Owner(self, shard, world.between(0, NODES - 1))
+            self.owners[shard] = WatchedOwner(self, shard, world.between(0, NODES - 1))
         for node in range(NODES):
             self._open(node)
         if "takeovers" not in off:
@@ -217,7 +122,11 @@ class Cluster:
         for fault, happen in (("kills", self._kill_now_and_then), ("stops", self._stop_now_and_then)):
             if fault not in off and chance.random() < 0.5:
                 world.later(1_000, happen)
-        world.later(world.between(2_000, 15_000), self._raise_fold)
+        if chance.random() < 0.5:
+            for node in range(NODES):
+                world.later(world.between(500, 5_000), partial(self._upgrade, node))
+        elif "early fold" not in off:
+            world.later(world.between(1_000, 7_000), self._raise_fold_too_early)
 
     def clock(self, node: int) -> int:
         return self.world.now + self._skews[node]
@@ -246,18 +155,26 @@ class Cluster:
         node = self.world.chance.choice(able if not before.alive else range(NODES))
         self.world.hit("taken over")
         self.world.tell(f"shard {shard}", f"goes from node {before.node} to node {node}")
-        self.owners[shard] = Owner(self, shard, node)
+        self.owners[shard] = WatchedOwner(self, shard, node)
         if before.alive:
             self.zombies.append(before)
             self.world.later(self.world.between(0, 4_000), lambda: self._notice(before))
+        for member in self._nodes.values():
+            self.world.later(self.world.between(0, 500), partial(member.desk.owner_changed, shard))
 
-    def _notice(self, zombie: Owner) -> None:
+    def _notice(self, zombie: WatchedOwner) -> None:
         zombie.end()
         if zombie in self.zombies:
             self.zombies.remove(zombie)
 
-    def _raise_fold(self) -> None:
-        """From here on every shard folds as the later version says; nodes that cannot must stop."""
+    def _upgrade(self, node: int) -> None:
+        """A node starts again with the newer program. Once all have, the owners raise the fold by themselves."""
+        if self._on and self.newest_fold[node] == NEWEST_FOLD:
+            self.newest_fold[node] = NEWEST_FOLD + 1
+            self._close(node, "stops for an upgrade", "upgraded")
+
+    def _raise_fold_too_early(self) -> None:
+        """An operator's mistake: every shard goes on to the later fold, and nodes that cannot must stop."""
         if not self._on:
             return
         self.world.hit("fold raised")
@@ -269,32 +186,26 @@ class Cluster:
     # --- the doors ------------------------------------------------------------------------------
 
     def _open(self, node: int) -> None:
-        desk = ClusterDesk(self, node)
+        self._numbers += 1
+        world, number = self.world, self._numbers
+        clock, pace = partial(self.clock, node), lambda: world.now
+        log = SimSharedLog(world, self.partitions, self.log_faults)
+        desk = ClusterDesk(log, self, AnswerLines(number, world.chance.randbytes, pace), clock, pace, DESK_LIMITS)
         front = Front(
-            self.world, f"node{node}", desk, self._registry, self._limits, lambda: self.clock(node),
-            lambda do: do(), lambda: None,
+            world, f"node{node}", desk, self._registry, self._limits, clock, lambda do: do(), lambda: None
         )  # fmt: skip
-        self._fronts[node] = front, desk
+        desk.attend(front.gateway)
+        self._announced[node] = self.newest_fold[node]
+        self._nodes[node] = member = ClusterNode(number, front, desk)
         if self._pressed and self._on:
             front.press_now_and_then()
-        self._tick(node, front, desk)
+        self._tick(node, member)
 
-    def _tick(self, node: int, front: Front, desk: ClusterDesk, count: int = 0) -> None:
-        if self._fronts.get(node) != (front, desk):
-            return
-        desk.tick()
-        front.tick()
-        if count % LOOK_AGAIN_TICKS == 0:
-            # An owner that is replaced may take its news with it: ask again.
-            for device in sorted(desk.devices):
-                self._tell(front, device)
-            front.gateway.settled()
-        self.world.later(TICK_MS, lambda: self._tick(node, front, desk, count + 1))
-
-    def _tell(self, front: Front, device: int) -> None:
-        for lane in Lane:
-            front.gateway.grew(device, lane)
-        front.gateway.changed(device)
+    def _tick(self, node: int, member: ClusterNode) -> None:
+        if self._nodes.get(node) is member:
+            member.desk.tick()
+            member.front.tick()
+            self.world.later(TICK_MS, lambda: self._tick(node, member))
 
     def _kill_now_and_then(self) -> None:
         """A node dies: its connections are cut, and others take its shards."""
@@ -303,75 +214,108 @@ class Cluster:
             self.world.later(self.world.between(1_000, 8_000), self._kill_now_and_then)
 
     def _close(self, node: int, what: str, hit: str) -> None:
-        if node not in self._fronts:
+        if node not in self._nodes:
             return
         self.world.hit(hit)
         self.world.tell(f"node{node}", what)
-        front, _ = self._fronts.pop(node)
-        front.end(silently=lambda: self.world.maybe(0.1))
+        self._nodes.pop(node).front.end(silently=lambda: self.world.maybe(0.1))
+        if self.world.maybe(0.3):
+            self._announced.pop(node, None)  # The others forget a node that is away.
         for owner in self.owners:
             if owner.node == node and owner.alive:
                 self.take_over(owner.shard)
         self.world.later(self.world.between(10, 2_000), lambda: self._open(node))
 
     def _stop_now_and_then(self) -> None:
-        """An upgrade: a node sends its devices to the others, then ends."""
+        """A node sends its devices to the others, then ends."""
         if not self._on:
             return
         node = self.world.between(0, NODES - 1)
-        if node in self._fronts:
-            front, _ = self._fronts[node]
-            front.gateway.stop(self.world.now)
-            self._stopped(node, front)
+        if member := self._nodes.get(node):
+            member.front.gateway.stop(self.world.now)
+            self._stopped(node, member)
         self.world.later(self.world.between(2_000, 8_000), self._stop_now_and_then)
 
-    def _stopped(self, node: int, front: Front) -> None:
-        if node not in self._fronts or self._fronts[node][0] is not front:
+    def _stopped(self, node: int, member: ClusterNode) -> None:
+        if self._nodes.get(node) is not member:
             return
-        if front.gateway.stopped:
+        if member.front.gateway.stopped:
             self._close(node, "stops", "stopped")
         else:
-            self.world.later(TICK_MS, lambda: self._stopped(node, front))
+            self.world.later(TICK_MS, lambda: self._stopped(node, member))
 
     def front(self, address: str) -> Front | None:
-        found = self._fronts.get(self.addresses.index(address.removesuffix(PATH)))
-        return found[0] if found else None
+        found = self._nodes.get(self.addresses.index(address.removesuffix(PATH)))
+        return found.front if found else None
 
     def ask(self, by: int, body: AnyBody, answer: Callable[[Said], None]) -> None:
-        if self._fronts:
-            front, _ = self.world.chance.choice(list(self._fronts.values()))
-            front.ask(by, body, answer)
+        if self._nodes:
+            self.world.chance.choice(list(self._nodes.values())).front.ask(by, body, answer)
 
-    def whoever_serves(self, shard: int) -> Owner:
-        """The owner, or one that was replaced and does not know."""
-        owner = self.owners[shard]
-        zombies = [zombie for zombie in self.zombies if zombie.shard == shard and zombie.desk]
+    # --- between nodes: the ports of engine/cluster -----------------------------------------------
+
+    def owner(self, shard: int) -> Mailboxes | None:
+        """Of the owner, or of one that was replaced and does not know."""
+        zombies = [zombie for zombie in self.zombies if zombie.shard == shard and zombie.mailboxes]
         if zombies and self.world.maybe(0.3):
             self.world.hit("zombie served")
-            owner = self.world.chance.choice(zombies)
-        return owner
+            return self.world.chance.choice(zombies).mailboxes
+        return self.owners[shard].mailboxes
 
-    # --- what owners have to tell -----------------------------------------------------------------
+    def fold(self, shard: int) -> int:
+        if loop := self.owners[shard].loop:
+            self._folds[shard] = max(self._folds[shard], loop.state.shard.fold)
+        return self._folds[shard]
+
+    def folds(self) -> Collection[int]:
+        return self._announced.values()
+
+    def deliver(self, answers: Sequence[Answer]) -> None:
+        """What one owner says, every owner says; what its link carries may be lost, or come twice."""
+        for answer in answers:
+            via, said = answer.via, answer.said
+            if (first := self._said.setdefault(via, said)) != said:
+                raise Broken("owners agree", f"one was answered {first!r}, then {said!r}")
+            if self._loses("answer lost"):
+                continue
+            self._carry(answer)
+            if self._loses("answer repeated"):
+                self._carry(answer)
+
+    def _carry(self, answer: Answer) -> None:
+        members = {member.number: member for member in self._nodes.values()}
+        if member := members.get(node_of(answer.via)):
+            member.desk.take_answers([answer])
+        else:
+            self.world.hit("answer to a node that is gone")
+
+    def _loses(self, what: str) -> bool:
+        lost = self._on and self.world.maybe(self._lost)
+        if lost:
+            self.world.hit(what)
+        return lost
 
     def grew(self, device: int, lane: Lane) -> None:
-        for front, _ in self._fronts.values():
-            front.gateway.grew(device, lane)
+        for member in self._nodes.values():
+            if not self._loses("news lost"):
+                member.front.gateway.grew(device, lane)
 
     def changed(self, device: int) -> None:
-        for front, _ in self._fronts.values():
-            front.gateway.changed(device)
+        for member in self._nodes.values():
+            if not self._loses("news lost"):
+                member.front.gateway.changed(device)
 
     def dismissed(self, device: int) -> None:
-        for front, _ in self._fronts.values():
-            front.gateway.dismissed(device)
+        for member in self._nodes.values():
+            member.front.gateway.dismissed(device)
 
     def low(self, device: int) -> None:
-        for front, _ in self._fronts.values():
-            front.gateway.low(device)
+        for member in self._nodes.values():
+            member.front.gateway.low(device)
 
     def settled(self) -> None:
-        for front, _ in list(self._fronts.values()):
-            front.gateway.settled()
+        for member in list(self._nodes.values()):
+            member.front.gateway.settled()
 
     def is_seated(self, device: int) -> bool:
         """Whether a device counts as online."""
@@ -382,10 +326,10 @@ class Cluster:
     def heal(self) -> None:
         self._on = False
         self.outages.end()
-        self._log_faults.rate = 0.0
+        self.log_faults.rate = 0.0
         self.store.faults = StoreFaults(slow_ms=2)
-        for front, _ in self._fronts.values():
-            front.heal()
+        for member in self._nodes.values():
+            member.front.heal()
         for zombie in list(self.zombies):
             self._notice(zombie)
 
@@ -394,7 +338,7 @@ class Cluster:
             owner.end()
 
     def check_replay(self) -> None:
-        """What an owner holds is what folding its log gives, from any older checkpoint, by whomever."""
+        """What an owner holds is what folding its log gives, from any older checkpoint, by any owner."""
         for owner in self.owners:
             if owner.loop and owner.loop.caught_up:
                 self.world.hit("replay compared")
@@ -407,7 +351,7 @@ class Cluster:
         self._count()
 
     def _in_store(self, live: ShardState, queue: int) -> list[tuple[int, bytes]] | None:
-        """Whoever is further may have removed what `live` still has."""
+        """An owner that is further may have removed what `live` still has."""
         shard = live.index
         return None if self.store.pointer(shard) > live.offset else self.store.entries(shard, queue)
 

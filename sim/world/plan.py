@@ -25,19 +25,9 @@ Machine: TypeAlias = Node | Cluster
 
 REPLAYS = 3
 FAULTS = (
-    "power",
-    "kills",
-    "stops",
-    "pressure",
-    "errors",
-    "full",
-    "slow",
-    "clock",
-    "takeovers",
-    "store",
-    "log",
-    "outages",
-)
+    "power", "kills", "stops", "pressure", "errors", "full", "slow", "clock", "takeovers", "store", "log", "links",
+    "early fold", "outages",
+)  # fmt: skip
 HABITS = tuple(habit.name for habit in fields(Habits))
 
 

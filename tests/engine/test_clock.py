@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nightmail.engine.clock import LASTING_MS, LEAP_MS, Clock
+from nightmail.engine.clock import LASTING_MS, LEAP_MS, BatchClock
 from nightmail.model.limits import DAY_MS
 
 
@@ -14,7 +14,7 @@ class Machine:
     def __init__(self) -> None:
         self.wall, self.pace = 1_000_000, 5_000
         self.told: list[tuple[int, bool]] = []
-        self.clock = Clock(lambda: self.wall, lambda: self.pace, lambda *leap: self.told.append(leap))
+        self.clock = BatchClock(lambda: self.wall, lambda: self.pace, lambda *leap: self.told.append(leap))
 
     def after(self, ms: int, leap: int = 0) -> int:
         self.wall += ms + leap

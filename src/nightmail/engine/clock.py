@@ -18,7 +18,7 @@ LASTING_MS = 60_000
 """A leap that has lasted this long is believed: a wrong clock is usually corrected before."""
 
 
-class Clock:
+class BatchClock:
     """Milliseconds since 1970. `on_leap(ahead_ms, believed)` hears of a leap when it is doubted, and when believed."""
 
     def __init__(self, wall: Callable[[], int], pace: Callable[[], int], on_leap: Callable[[int, bool], None]) -> None:

@@ -1,14 +1,14 @@
-"""The counter between the doors and the loop of one machine.
+"""The `Desk` of one machine: between sessions and the loop.
 
 Knows:   which line an answer belongs to, and which questions still wait for rows.
 Touches: the loop, by `submit` and `read`.
-Never:   a socket; whoever stands at the counter has one.
+Never:   a socket: sessions have those.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from functools import partial
 
 from nightmail.core.mailbox import needs_offer, offer
 from nightmail.core.receipts import needs_receipts, receipts_after
@@ -24,6 +24,7 @@ from nightmail.model.words import Lane, Reason
 from .listeners import together
 from .loop import Loop
 from .ports import REF_BITS, Listener, Offered
+from .questions import Questions
 from .trace import Tracer
 
 REF_MASK = (1 << REF_BITS) - 1
@@ -32,19 +33,15 @@ LINE_BITS = 64 - REF_BITS
 ASK_AGAIN_MS = 1_000
 """Then a question is asked again: rows could not be read, or the state was rebuilt meanwhile."""
 
-Question: TypeAlias = tuple[Callable[[ShardState], Sequence[Need]], Callable[[ShardState], None], int]
-
 
 class LoopDesk:
     """A `Desk`. Give `on_effects` to the loop, and the loop to `attend`."""
 
     def __init__(self, entropy: Callable[[int], bytes], pace: Callable[[], int]) -> None:
-        self._pace = pace
-        # A line of an earlier life may still be named in the log: begin anywhere else.
+        # The log may still name lines of an earlier process: begin at a random place.
         self._next_line = int.from_bytes(entropy(LINE_BITS // 8), "little") >> 1
         self._lines: dict[int, Callable[[int, Said], None]] = {}
-        self._waiting: dict[int, Question] = {}
-        self._asked = 0
+        self._questions = Questions(pace, ASK_AGAIN_MS)
         self._loop: Loop | None = None
         self._listener: Listener | None = None
         self._tracer: Tracer | None = None
@@ -124,27 +121,12 @@ class LoopDesk:
 
     def _wait(self, wanted: Callable[[ShardState], Sequence[Need]], then: Callable[[ShardState], None]) -> None:
         """Ask for rows that are not in memory."""
-        self._asked = number = self._asked + 1
-        self._waiting[number] = wanted, then, self._pace()
-        self._ask(number)
-
-    def _ask(self, number: int) -> None:
-        wanted, then, _ = self._waiting[number]
-
-        def found(state: ShardState) -> None:
-            if self._waiting.pop(number, None):
-                then(state)
-
         assert self._loop is not None
-        self._loop.read(wanted, found)
+        self._questions.ask(partial(self._loop.read, wanted), then)
 
     def tick(self) -> None:
         """Ask again what was not answered."""
-        late = self._pace() - ASK_AGAIN_MS
-        for number, (wanted, then, asked) in list(self._waiting.items()):
-            if asked <= late:
-                self._waiting[number] = wanted, then, self._pace()
-                self._ask(number)
+        self._questions.tick()
 
     # --- out ----------------------------------------------------------------------------------
 

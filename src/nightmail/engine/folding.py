@@ -4,7 +4,7 @@ Knows:   which batch is next, which rows it still waits for, which records canno
 Touches: the state, through the fold; the rows, to read.
 Never:   starts a step before every row it needs is in memory, or folds past a version it does not know.
 
-A record that raises is a mistake of ours, unless the machine is to blame: that stops us (blame.py).
+A record that raises is a mistake of ours, unless the machine is to blame: that stops us (machine_errors.py).
 The state may be half changed, so it is thrown away, rebuilt from the checkpoint, and that one record
 is folded as dead: the same on every replay.
 """
@@ -366,7 +366,7 @@ class Folding:
         except MACHINE_ERRORS as error:
             self._stop(error)
             return
-        # Only now: what raises in whoever waited for the rows is not the rows' fault.
+        # Only now: what a callback raises is not the rows' fault.
         returned = True
         for found in at_once:
             done(found)

@@ -9,8 +9,8 @@ Never:   folds what is not durable, or lets the world decide what a record means
     L4  a row's version is the offset of the last record that changed it; (key, version) determines the bytes.
 
 A batch goes out as soon as the one before it is durable; that one is folded meanwhile. Only a small
-one lingers, for `linger_ms` at most. Nothing here waits or sleeps: whoever drives the loop calls
-`flush` when it has submitted something and `tick` a few times a second, and calls back `later`.
+one lingers, for `linger_ms` at most. Nothing here waits or sleeps: the loop's driver calls `flush`
+after it has submitted something and `tick` a few times a second, and calls back `later`.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ from nightmail.model.refusals import DiskFull, NotYet, Overloaded, Unavailable
 from nightmail.model.rows import Need
 from nightmail.model.words import Lane
 
-from .clock import Clock
+from .batching import count_fitting
+from .clock import BatchClock
 from .folding import Durable, Folded, Folding
 from .forwarder import Forwarder
-from .ports import RECORD_OVERHEAD, Checkpoint, EngineError, Log, Rows, Stored
+from .ports import Checkpoint, EngineError, Log, Rows, Stored
 from .saver import Saver, SaverLimits
 
 TRIM_MS = 60_000
@@ -125,7 +126,7 @@ class Loop:
         """Calls back after so many ms. Without it no batch lingers."""
         self._forwarder = forwarder
         self._watcher = watcher or Watcher()
-        self._clock = Clock(clock, self._pace, self._watcher.on_leap)
+        self._clock = BatchClock(clock, self._pace, self._watcher.on_leap)
         self.limits = limits or LoopLimits()
         self._folding = Folding(
             log, rows, new_state, self._folded, self._watcher.on_poison, self._watcher.on_trouble, self._begin
@@ -136,7 +137,7 @@ class Loop:
         self._data: list[bytes] = []
         """Their bytes, one by one."""
         self._appending: Durable | None = None
-        """On its way to the log; not durable before that says where it begins."""
+        """On its way to the log; durable once the log says where it begins."""
         self._lingering = False
         self._went_at = -QUIET_MS
         """When the last batch went out."""
@@ -162,7 +163,7 @@ class Loop:
 
     @property
     def stopped(self) -> EngineError | None:
-        """Why it cannot go on: whoever drives it ends. It takes, folds and saves nothing any more."""
+        """Why it cannot go on: it takes, folds and saves nothing from here on, and its driver ends."""
         return self._folding.stopped
 
     @property
@@ -179,7 +180,7 @@ class Loop:
         """Start from the checkpoint, and fold what the log has behind it; `ready` when that is done.
 
         Answers to records up to `announce_after` are not given again: by default, to none of those
-        that were durable before, because whoever asked is gone.
+        that were durable before, because the sessions that asked are gone.
         """
         self._announced = self._log.last if announce_after is None else announce_after
         self._folding.rebuild()
@@ -267,21 +268,14 @@ class Loop:
             self._send()
 
     def _send(self) -> None:
-        count = self._count_fitting()
+        limits = self.limits
+        count = count_fitting(self._data, limits.batch_records, min(limits.batch_bytes, self._log.batch_bytes_max))
         records, data = self._records[:count], self._data[:count]
         del self._records[:count], self._data[:count]
         self._last_at = at = max(self._clock(), self._last_at)
         self._went_at = self._pace()
         self._appending = Durable(0, at, data, records)
         self._log.append(at, data, self._appended)
-
-    def _count_fitting(self) -> int:
-        """How many of those that wait go out together: the first one in any case, and more while they fit."""
-        waiting, most = self._data[: self.limits.batch_records], min(self.limits.batch_bytes, self._log.batch_bytes_max)
-        size = sum(map(len, waiting)) + RECORD_OVERHEAD * len(waiting)
-        while size > most and len(waiting) > 1:
-            size -= len(waiting.pop()) + RECORD_OVERHEAD
-        return len(waiting)
 
     def tick(self) -> None:
         """Let time pass: what is due becomes a record, what is unsaved becomes a checkpoint."""
@@ -395,7 +389,7 @@ class Loop:
         self._folding.run()
 
     def _keep_acks(self, unknown: Sequence[Record]) -> None:
-        """An acknowledgement without an address is said once: whoever said it believes that it was heard."""
+        """A device sends an acknowledgement without an address once, and takes it for heard."""
         self._failed_at = self._pace()
         for record in unknown:
             body = record.body

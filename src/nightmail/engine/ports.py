@@ -1,4 +1,4 @@
-"""The three things the loop needs of the world, named for what they are.
+"""What the loop needs of the world, and what sessions need of the loop: Log, Rows, Desk, Registry.
 
 Implementations stand beside this file, named for their technology; one conformance suite holds
 them all to the words below.
@@ -34,7 +34,7 @@ class Damaged(EngineError):
 
 
 class TrimmedAway(EngineError):
-    """A log that others trim, too, no longer has what we asked for: somebody else's checkpoint has it."""
+    """A shared log was trimmed above what we asked for: another owner's checkpoint has it."""
 
 
 class InUse(EngineError):
@@ -226,7 +226,7 @@ class Rows(Protocol):
 # --- the desk ---------------------------------------------------------------------------------
 
 REF_BITS = 24
-"""An answer's address is a line and a number that whoever holds the line chose: `line << REF_BITS | ref`."""
+"""An answer's address is a line and a number that the line's holder chose: `line << REF_BITS | ref`."""
 
 Offered: TypeAlias = tuple[int, tuple[Entry, ...]] | Gap
 """Entries under consecutive numbers, from the first one on; or numbers that bring nothing."""
@@ -250,25 +250,15 @@ class Listener(Protocol):
         ...
 
 
-class Desk(Protocol):
-    """What the doors ask of whoever holds the mailboxes: one loop, or the owners of many shards.
+class Mailboxes(Protocol):
+    """Answers what is asked about mailboxes and accounts: one loop, or the owners of many shards.
 
     `then` is called once, at once if the rows are in memory. Rows are shown, not given: they change
-    under whoever keeps them.
+    after the call, so the caller keeps nothing of them.
     """
 
-    def open_line(self, on_answer: Callable[[int, Said], None]) -> int:
-        """An address for answers, never used before; `on_answer(ref, said)`."""
-        ...
-
-    def close_line(self, line: int) -> None: ...
-
-    def submit(self, records: Sequence[Record]) -> None:
-        """Take records whose form and rights were checked."""
-        ...
-
     def note_connection(self, device: int, *, here: bool) -> None:
-        """It begins (`here`) or ends: a line for the delivery log, which may be lost."""
+        """A connection begins (`here`) or ends: a line for the delivery log, which may be lost."""
         ...
 
     def offer(
@@ -295,8 +285,22 @@ class Desk(Protocol):
     def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:
         """What the delivery log knows about a message; None: it could not be read. Raises ValueError for no id.
 
-        Reads from the disk, aside: whoever asks bounds how often.
+        Reads from the disk, on another thread: the caller bounds how often.
         """
+        ...
+
+
+class Desk(Mailboxes, Protocol):
+    """What sessions and the HTTP API ask for: records in, answers out, and a look at mailboxes."""
+
+    def open_line(self, on_answer: Callable[[int, Said], None]) -> int:
+        """An address for answers, never used before; `on_answer(ref, said)`."""
+        ...
+
+    def close_line(self, line: int) -> None: ...
+
+    def submit(self, records: Sequence[Record]) -> None:
+        """Take records whose form and rights were checked."""
         ...
 
 
@@ -341,6 +345,7 @@ __all__ = [
     "InUse",
     "Listener",
     "Log",
+    "Mailboxes",
     "Need",
     "Offered",
     "Overtaken",

@@ -388,7 +388,7 @@ def test_a_folder_that_is_not_there_is_unwritable(tmp_path: Path) -> None:
 def test_a_pragma_that_did_not_take_is_noticed(tmp_path: Path) -> None:
     db = apsw.Connection(str(tmp_path / "x"))
     with pytest.raises(EngineError, match="answers synchronous = 2, but 3 is needed"):
-        connect._set(db, connect.Place("x"), "synchronous", "FULL", 3)  # pyright: ignore[reportPrivateUsage]
+        connect._set(db, connect.DatabaseFile("x"), "synchronous", "FULL", 3)  # pyright: ignore[reportPrivateUsage]
     db.close()
 
 

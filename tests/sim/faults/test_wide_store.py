@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from nightmail.engine.cluster.store import Block
+from nightmail.engine.cluster.store import NotesBlock
 from nightmail.engine.ports import EntryRange, Failed, RowKey
 from nightmail.model.rows import Kept
 from sim.faults.wide_store import REFUSED, Faults, SimWideStore
@@ -98,7 +98,7 @@ def test_a_pointer_only_grows_and_its_answer_may_be_lost() -> None:
 
 def test_old_blocks_are_forgotten() -> None:
     store = SimWideStore(Random(1), lambda _, job: job())
-    blocks = [Block(upto, upto - 1, 10 * upto, (b"%d" % upto,), frozenset()) for upto in (1, 2, 3)]
+    blocks = [NotesBlock(upto, upto - 1, 10 * upto, (b"%d" % upto,), frozenset()) for upto in (1, 2, 3)]
     for block in blocks:
         store.write_block(0, block, ignore)
     assert list(store.blocks(0, 2, 0)) == [blocks[1], blocks[0]]

@@ -1,1 +1,1 @@
-"""The cluster's engine: the same ports as the embedded one, over services that many nodes share."""
+"""The cluster's engine: owners, desks and rows over services that many nodes share, behind `ports.py`."""

@@ -22,7 +22,7 @@ from nightmail.model.rows import EntryRange, RowKey
 Done: TypeAlias = Callable[[Failed | None], None]
 
 
-class Block(NamedTuple):
+class NotesBlock(NamedTuple):
     """The delivery log's lines of one checkpoint: of all records above `after`, up to `upto`.
 
     One cell, with all its pieces: another owner may write a block with the same `upto` that is cut in other places.
@@ -79,9 +79,9 @@ class WideStore(Protocol):
 
     # --- the delivery log: shard → upto → block ---
 
-    def write_block(self, shard: int, block: Block, done: Done) -> None: ...
+    def write_block(self, shard: int, block: NotesBlock, done: Done) -> None: ...
 
-    def blocks(self, shard: int, upto: int, since: int) -> Iterator[Block]:
+    def blocks(self, shard: int, upto: int, since: int) -> Iterator[NotesBlock]:
         """Blocks saved at `since` or later, not above `upto`, newest first. Blocks; raises EngineError."""
         ...
 

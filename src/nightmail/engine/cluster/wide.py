@@ -54,7 +54,7 @@ from typing import TypeAlias
 from nightmail.engine.ports import Checkpoint, Failed, Found, Overtaken, is_nowhere
 from nightmail.model.rows import EntryRange, Need, RowKey
 
-from .store import Block, Done, WideStore
+from .store import Done, NotesBlock, WideStore
 
 AT_ONCE = 256
 """Writes of one checkpoint that are under way together: bounds what a store has to queue for one shard."""
@@ -200,7 +200,7 @@ class WideRows:
 
     def _writes(self, checkpoint: Checkpoint, after: int) -> Iterator[Job]:
         # Also without notes: a chain has no missing link.
-        block = Block(checkpoint.upto, after, checkpoint.at, tuple(checkpoint.notes), frozenset(checkpoint.noted))
+        block = NotesBlock(checkpoint.upto, after, checkpoint.at, tuple(checkpoint.notes), frozenset(checkpoint.noted))
         yield partial(self._store.write_block, self._shard, block)
         for kind, a, b, version, value in checkpoint.rows:
             assert version <= checkpoint.upto, (kind, a, b)

@@ -46,7 +46,7 @@ class Recovered:
     """What a log folder holds."""
 
     numbers: list[int]
-    """Every segment file, oldest first, including those no longer needed."""
+    """Every segment file, oldest first, including those that nothing needs."""
     next_number: int
     used: list[UsedSegment] = field(default_factory=list[UsedSegment])
     """The segments needed for reading, oldest first."""

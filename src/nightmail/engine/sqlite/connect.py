@@ -23,7 +23,7 @@ _COPY_BYTES = 1 << 16
 """SQLite's own VFS refuses a write of 128 KiB or more, and reports a full disk."""
 
 
-class Place(NamedTuple):
+class DatabaseFile(NamedTuple):
     """Where a database is and how to reach it."""
 
     path: str
@@ -35,23 +35,23 @@ class Place(NamedTuple):
     """Page cache of the connection that writes."""
 
 
-def open_writer(place: Place, entropy: schema.Entropy) -> apsw.Connection:
+def open_writer(database: DatabaseFile, entropy: schema.Entropy) -> apsw.Connection:
     """Open or create it, bring its schema up to date, and leave nothing in the write-ahead log."""
-    refresh_wal(place)
-    db = _connect(place)
+    refresh_wal(database)
+    db = _connect(database)
     try:
-        schema.check(db, place.path)
+        schema.check(db, database.path)
         if db.readonly("main"):
-            raise Unwritable(f"{place.path} can be read but not written")
+            raise Unwritable(f"{database.path} can be read but not written")
         db.execute(f"PRAGMA page_size = {PAGE_BYTES}").fetchall()  # has an effect only on a new database
-        _set(db, place, "journal_mode", "WAL", "wal")
-        _set(db, place, "synchronous", "FULL", 2)
+        _set(db, database, "journal_mode", "WAL", "wal")
+        _set(db, database, "synchronous", "FULL", 2)
         # Deleted data is overwritten with zeros, and no temporary file ever holds a copy.
-        _set(db, place, "secure_delete", "ON", 1)
-        _set(db, place, "temp_store", "MEMORY", 2)
-        _set(db, place, "cache_size", -place.cache_kib, -place.cache_kib)
+        _set(db, database, "secure_delete", "ON", 1)
+        _set(db, database, "temp_store", "MEMORY", 2)
+        _set(db, database, "cache_size", -database.cache_kib, -database.cache_kib)
         # We truncate the log ourselves: a failure within a commit would look like a failed commit.
-        _set(db, place, "wal_autocheckpoint", 0, 0)
+        _set(db, database, "wal_autocheckpoint", 0, 0)
         schema.migrate(db, entropy)
         with suppress(apsw.FullError):  # then it is done later: reading and acknowledging must go on
             truncate_wal(db)
@@ -61,20 +61,20 @@ def open_writer(place: Place, entropy: schema.Entropy) -> apsw.Connection:
     return db
 
 
-def open_reader(place: Place, cache_kib: int) -> apsw.Connection:
+def open_reader(database: DatabaseFile, cache_kib: int) -> apsw.Connection:
     """Another connection, which cannot change anything."""
-    db = _connect(place)
+    db = _connect(database)
     try:
-        _set(db, place, "query_only", 1, 1)
-        _set(db, place, "temp_store", "MEMORY", 2)
-        _set(db, place, "cache_size", -cache_kib, -cache_kib)
+        _set(db, database, "query_only", 1, 1)
+        _set(db, database, "temp_store", "MEMORY", 2)
+        _set(db, database, "cache_size", -cache_kib, -cache_kib)
     except BaseException:
         db.close(True)
         raise
     return db
 
 
-def refresh_wal(place: Place) -> None:
+def refresh_wal(database: DatabaseFile) -> None:
     """Write the write-ahead log over itself and sync it, before SQLite reads it.
 
     After a sync that failed, the kernel may still show bytes that are not on the disk, and no later
@@ -82,7 +82,7 @@ def refresh_wal(place: Place) -> None:
     Written again, they are dirty again, and this sync is true for them.
     """
     try:
-        file = open_raw(place, place.path + "-wal")
+        file = open_raw(database, database.path + "-wal")
     except apsw.CantOpenError:
         return  # There is none. If there is one that cannot be opened, SQLite will report it.
     try:
@@ -95,9 +95,9 @@ def refresh_wal(place: Place) -> None:
         file.xClose()
 
 
-def open_raw(place: Place, path: str) -> apsw.VFSFile:
+def open_raw(database: DatabaseFile, path: str) -> apsw.VFSFile:
     """A file's bytes through SQLite's own VFS: closing a descriptor of our own would drop its locks."""
-    return apsw.VFSFile(place.vfs, path, [apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_MAIN_DB, 0])
+    return apsw.VFSFile(database.vfs, path, [apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_MAIN_DB, 0])
 
 
 @contextmanager
@@ -151,22 +151,22 @@ def explain(error: BaseException, path: str) -> EngineError:
     return EngineError(f"{path} could not be read or written: {error}")
 
 
-def _connect(place: Place) -> apsw.Connection:
+def _connect(database: DatabaseFile) -> apsw.Connection:
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-    db = apsw.Connection(place.path, flags=flags, vfs=place.vfs or None)
+    db = apsw.Connection(database.path, flags=flags, vfs=database.vfs or None)
     try:
         # A connection is also closed when its disk has failed: closing must not write.
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         db.set_busy_timeout(BUSY_MS)
-        if place.alone:
-            _set(db, place, "locking_mode", "EXCLUSIVE", "exclusive")
+        if database.alone:
+            _set(db, database, "locking_mode", "EXCLUSIVE", "exclusive")
     except BaseException:
         db.close(True)
         raise
     return db
 
 
-def _set(db: apsw.Connection, place: Place, pragma: str, value: str | int, want: str | int) -> None:
+def _set(db: apsw.Connection, database: DatabaseFile, pragma: str, value: str | int, want: str | int) -> None:
     db.execute(f"PRAGMA {pragma} = {value}").fetchall()
     if (got := db.execute(f"PRAGMA {pragma}").get) != want:
-        raise EngineError(f"{place.path}: SQLite answers {pragma} = {got}, but {want} is needed")
+        raise EngineError(f"{database.path}: SQLite answers {pragma} = {got}, but {want} is needed")

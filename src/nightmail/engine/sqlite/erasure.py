@@ -17,7 +17,7 @@ import struct
 
 import apsw
 
-from .connect import PAGE_BYTES, Place, open_raw
+from .connect import PAGE_BYTES, DatabaseFile, open_raw
 
 SLICES = 12
 """Calls for one pass over the file. With a call every ten minutes to an hour, a pass takes less than a day."""
@@ -33,13 +33,13 @@ _POINTER = struct.Struct(">H")
 class Eraser:
     """Goes through the file slice by slice, and then begins again."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, database: DatabaseFile) -> None:
+        self._database = database
         self._next = 0
 
     def erase_some(self, writer: apsw.Connection) -> int:
         """Erase in the next slice, while `writer` is idle; returns how many pages had stale bytes."""
-        file = open_raw(self._place, self._place.path)
+        file = open_raw(self._database, self._database.path)
         try:
             pages = file.xFileSize() // PAGE_BYTES
             if pages > _PAGES_MAX:

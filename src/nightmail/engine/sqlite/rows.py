@@ -65,7 +65,7 @@ class SqliteRows:
         vfs: str = "",
         alone: bool = False,
     ) -> None:
-        self._place = connect.Place(str(folder / FILE_NAME), vfs, alone, settings.cache_kib)
+        self._database = connect.DatabaseFile(str(folder / FILE_NAME), vfs, alone, settings.cache_kib)
         self._post = post
         self._execute = execute
         self._entropy = entropy
@@ -82,7 +82,7 @@ class SqliteRows:
         self._closed = self._reopening = False
         self._wal_pages = 0
         self._tidied_at: int | None = None
-        self._eraser = Eraser(self._place)
+        self._eraser = Eraser(self._database)
         self._identity, self._stored = self._open()
         self._pointer = self._stored
 
@@ -119,7 +119,7 @@ class SqliteRows:
             raise MemoryError from error  # A retry would not help.
         except (apsw.Error, OSError, EngineError) as error:
             self._reopen_soon()
-            done(Failed(str(connect.explain(error, self._place.path))))
+            done(Failed(str(connect.explain(error, self._database.path))))
         else:
             done(found)
 
@@ -147,7 +147,7 @@ class SqliteRows:
             db = self._using(self._reader)
             if self._stored != self._pointer and not db.in_transaction:
                 # Reopened, it shows a checkpoint that the loop has not been told of yet (law L2).
-                return Failed(f"{self._place.path} was reopened, and will be read when its checkpoint is known")
+                return Failed(f"{self._database.path} was reopened, and will be read when its checkpoint is known")
             query = db.execute
             for need in needs:
                 # Point reads one by one: measured faster than one statement for all of them.
@@ -187,12 +187,12 @@ class SqliteRows:
             with self._recalling:
                 return self._using(self._recaller).execute(query, binding).fetchall()
         except (apsw.Error, OSError) as error:
-            raise connect.explain(error, self._place.path) from error
+            raise connect.explain(error, self._database.path) from error
 
     def _using(self, reader: apsw.Connection | None) -> apsw.Connection:
-        db = self._writer if self._place.alone else reader
+        db = self._writer if self._database.alone else reader
         if db is None:
-            raise EngineError(f"{self._place.path} is closed")
+            raise EngineError(f"{self._database.path} is closed")
         return db
 
     def _pin(self) -> None:
@@ -252,7 +252,7 @@ class SqliteRows:
             self._stored = checkpoint.upto
             return None
         except (apsw.Error, OSError, EngineError) as error:
-            why = str(connect.explain(error, self._place.path))
+            why = str(connect.explain(error, self._database.path))
             if isinstance(error, apsw.FullError) and self._writer and not self._writer.in_transaction:
                 # The outcome is known, and reading goes on.
                 return Failed(why)
@@ -270,20 +270,20 @@ class SqliteRows:
         with self._recalling, self._reading:
             self._drop_connections()
             if self._closed:
-                raise EngineError(f"{self._place.path} is closed")
+                raise EngineError(f"{self._database.path} is closed")
             _, self._stored = self._open()
 
     def _open(self) -> tuple[bytes, int]:
         try:
-            self._writer = connect.open_writer(self._place, self._entropy)
+            self._writer = connect.open_writer(self._database, self._entropy)
             self._writer.set_wal_hook(self._wal_grew)
-            if not self._place.alone:
-                self._reader = connect.open_reader(self._place, self._settings.reader_cache_kib)
-                self._recaller = connect.open_reader(self._place, RECALL_CACHE_KIB)
+            if not self._database.alone:
+                self._reader = connect.open_reader(self._database, self._settings.reader_cache_kib)
+                self._recaller = connect.open_reader(self._database, RECALL_CACHE_KIB)
             return schema.read_identity(self._writer), schema.read_pointer(self._writer)
         except (apsw.Error, OSError) as error:
             self._drop_connections()
-            raise connect.explain(error, self._place.path) from error
+            raise connect.explain(error, self._database.path) from error
         except BaseException:
             self._drop_connections()
             raise
@@ -303,7 +303,7 @@ class SqliteRows:
     def _drop_forwards(self, shard: int, upto: int) -> Failed | None:
         """On the saver's thread."""
         if not self._writer:
-            return Failed(f"{self._place.path} is closed, or will be opened again by the next save")
+            return Failed(f"{self._database.path} is closed, or will be opened again by the next save")
         try:
             with connect.transaction(self._writer):
                 self._writer.execute(statements.DROP_FORWARDS, (shard, upto))
@@ -312,7 +312,7 @@ class SqliteRows:
             # It may be dropped or not, and is dropped again; but the connection may be broken.
             with suppress(EngineError):
                 self._reopen()
-            return Failed(str(connect.explain(error, self._place.path)))
+            return Failed(str(connect.explain(error, self._database.path)))
 
     # --- erasing what was deleted ---
 

@@ -1,0 +1,25 @@
+"""Bugs in the cluster's runtime: what is lost between nodes is made up for, and every owner says the same."""
+
+# pyright: basic
+# A planted bug is wrong on purpose, in types as well.
+
+from __future__ import annotations
+
+from nightmail.engine.cluster.followed_log import FollowedLog
+from nightmail.engine.cluster.prompts import Prompts
+from nightmail.engine.questions import Questions
+
+from .tools import Bug, edit_method, method
+
+CLUSTER = ("tests/engine/cluster", "tests/engine/test_questions.py")
+
+BUGS = (
+    Bug("a question that was lost is not asked again",
+        edit_method(Questions, "tick", "now - asked >= self._again_ms", "False"), ("cluster",), CLUSTER),
+    Bug("news that were lost are not made up for",
+        lambda: method(Prompts, "tick", lambda _prompts: None), ("cluster",), CLUSTER),
+    Bug("an owner that fell behind reads on from where it was",
+        edit_method(FollowedLog, "replay", "self._follow(after)", "pass"), ("cluster",), CLUSTER),
+    Bug("an owner skips a batch of a single record",
+        edit_method(FollowedLog, "_count_upto", "batches, offset", "batches, offset + 1"), ("cluster",), CLUSTER),
+)  # fmt: skip

@@ -1,0 +1,169 @@
+"""The `Desk` of one node in a cluster: records go into the logs of their shards, questions to the shards' owners.
+
+Knows:   which questions and answers this node still waits for.
+Touches: the shared log, by appending; owners, through `Routing`; the node's devices, by prompts.
+Never:   folds anything, or needs to know whether an owner was replaced: a record that is durable is answered by
+         every owner that folds it, and a question that is not answered is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from nightmail.core.step import FOLDS
+from nightmail.engine.listeners import together
+from nightmail.engine.ports import Listener, Mailboxes, Offered
+from nightmail.engine.questions import Questions
+from nightmail.model.answers import Said
+from nightmail.model.effects import Answer
+from nightmail.model.ids import MessageId, account_of, shard_of
+from nightmail.model.records import Record
+from nightmail.model.refusals import NotYet, Overloaded, Unavailable
+from nightmail.model.rows import Account, PendingReceipt
+from nightmail.model.traces import Trace
+from nightmail.model.words import Lane
+
+from .answer_lines import AnswerLines
+from .append_queue import AppendQueue, QueueLimits
+from .ports import Routing, SharedLog
+from .prompts import PromptLimits, Prompts
+
+
+class DeskLimits(Struct, frozen=True):
+    ask_again_ms: int = 300
+    """Then a question is asked again: the owner may have been replaced, or the question lost."""
+    queue: QueueLimits = QueueLimits()
+    prompts: PromptLimits = PromptLimits()
+
+
+class ClusterDesk:
+    """Call `attend` before the first device connects, `take_answers` with what owners answer, and `tick` often."""
+
+    def __init__(
+        self,
+        log: SharedLog,
+        routing: Routing,
+        lines: AnswerLines,
+        clock: Callable[[], int],
+        pace: Callable[[], int],
+        limits: DeskLimits | None = None,
+    ) -> None:
+        self._lines, self._routing = lines, routing
+        self._pace, self._limits = pace, limits or DeskLimits()
+        self._questions = Questions(pace, self._limits.ask_again_ms)
+        self._queues = [
+            AppendQueue(log, shard, clock, pace, self._on_unknown, self._limits.queue) for shard in range(log.shards)
+        ]
+        self._listener: Listener | None = None
+        self._prompts: Prompts | None = None
+
+    def attend(self, *listeners: Listener) -> None:
+        """Prompt these when news may have been lost. Owners' news reach them by the node's own links."""
+        self._listener = together(*listeners)
+        self._prompts = Prompts(self._listener, len(self._queues), self._pace, self._limits.prompts)
+
+    def owner_changed(self, shard: int) -> None:
+        """The shard has another owner: have its devices look again."""
+        if self._prompts:
+            self._prompts.owner_changed(shard)
+
+    def tick(self) -> None:
+        for queue in self._queues:
+            queue.flush()
+        self._lines.tick()
+        self._questions.tick()
+        if self._prompts:
+            self._prompts.tick()
+
+    @property
+    def is_idle(self) -> bool:
+        """Everything submitted is durable, or was answered: a node that stops waits for it."""
+        return all(queue.is_idle for queue in self._queues)
+
+    # --- records ------------------------------------------------------------------------------
+
+    def open_line(self, on_answer: Callable[[int, Said], None]) -> int:
+        return self._lines.open(on_answer)
+
+    def close_line(self, line: int) -> None:
+        self._lines.close(line)
+
+    def submit(self, records: Sequence[Record]) -> None:
+        touched: dict[int, AppendQueue] = {}
+        refused: list[Answer] = []
+        for record in records:
+            if record.via:
+                self._lines.expect(record.via)
+            shard = self._shard_of(record.body.home(record.by))
+            queue = self._queues[shard]
+            if refusal := self._refusal(record, shard, queue):
+                refused.append(Answer(record.via, refusal))
+            else:
+                queue.add(record)
+                touched[shard] = queue
+        for queue in touched.values():
+            queue.flush()
+        if refused:
+            self.take_answers(refused)
+
+    def take_answers(self, answers: Sequence[Answer]) -> None:
+        """Owners' answers to lines of this node; those that nobody here waits for are dropped."""
+        for answer in answers:
+            self._lines.take(answer.via, answer.said)
+        if self._listener:
+            self._listener.settled()
+
+    def _refusal(self, record: Record, shard: int, queue: AppendQueue) -> Said | None:
+        if type(record.body) not in FOLDS[self._routing.fold(shard)]:
+            return NotYet()  # In the log it would be poison.
+        if queue.is_full and not record.body.frees_space:
+            return Overloaded()
+        return None
+
+    def _on_unknown(self, records: Sequence[Record]) -> None:
+        self.take_answers([Answer(record.via, Unavailable()) for record in records])
+
+    def note_connection(self, device: int, *, here: bool) -> None:
+        if self._prompts:
+            self._prompts.note_connection(device, here=here)
+        if owner := self._owner(account_of(device)):
+            owner.note_connection(device, here=here)
+
+    # --- questions ----------------------------------------------------------------------------
+
+    def offer(
+        self, device: int, lane: Lane, after: int, limit: int, limit_bytes: int,
+        then: Callable[[Sequence[Offered], bool], None],
+    ) -> None:  # fmt: skip
+        def put(found: Callable[[Sequence[Offered], bool], None]) -> None:
+            if owner := self._owner(account_of(device)):
+                owner.offer(device, lane, after, limit, limit_bytes, found)
+
+        self._questions.ask(put, then)
+
+    def receipts(self, device: int, after: int, limit: int, then: Callable[[Sequence[PendingReceipt]], None]) -> None:
+        def put(found: Callable[[Sequence[PendingReceipt]], None]) -> None:
+            if owner := self._owner(account_of(device)):
+                owner.receipts(device, after, limit, found)
+
+        self._questions.ask(put, then)
+
+    def account(self, account: int, then: Callable[[Account | None], None]) -> None:
+        def put(found: Callable[[Account | None], None]) -> None:
+            if owner := self._owner(account):
+                owner.account(account, found)
+
+        self._questions.ask(put, then)
+
+    def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:
+        """Cannot be read: a message's notes lie on the shards of all its recipients, and no port asks them all."""
+        MessageId.parse(message_id)
+        then(None)
+
+    def _owner(self, account: int) -> Mailboxes | None:
+        return self._routing.owner(self._shard_of(account))
+
+    def _shard_of(self, account: int) -> int:
+        return shard_of(account, len(self._queues))

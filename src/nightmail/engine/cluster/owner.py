@@ -1,0 +1,207 @@
+"""One shard on one node, from takeover to end.
+
+Knows:   how far the takeover is, and the loop once there is one.
+Touches: the shard's rows and log; other shards' logs, by forwards; answers and news, on their way to other nodes.
+Never:   reads a clock, waits or sleeps: the node calls `tick` a few times a second. Never asks whether it is still
+         the owner: one that was replaced computes the same, and what it writes does no harm.
+
+A takeover: open the rows where their pointer stands; ask where the log ends; read the log from the pointer to
+that end; fold it, and serve. Everything above the pointer is answered again, because the owner before may have
+died between append and answer, and the node that asked still waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from nightmail.core.shard import fold_to_raise
+from nightmail.core.state import ShardState
+from nightmail.engine.desk import LoopDesk
+from nightmail.engine.forwarder import Forwarder, ForwarderLimits
+from nightmail.engine.loop import Loop, LoopLimits, Watcher
+from nightmail.engine.ports import EngineError, Failed, Listener, Mailboxes, Rows
+from nightmail.model.effects import Answer, Effect
+
+from .followed_log import FollowedLog
+from .ports import AnswerDelivery, Nodes, OpenRows, SharedLog
+
+RETRY_MS = 50
+"""After rows could not be opened, or the log's end not be read."""
+RAISE_MS = 1_000
+"""How often an owner looks whether every node supports a newer fold."""
+
+
+class OwnerWatcher(Watcher):
+    """What an owner tells its node. Does nothing; replace what you care about."""
+
+    def on_fell_behind(self) -> None:
+        """Another owner has saved and trimmed what this one has not read: it starts again from that checkpoint."""
+
+    def on_fold_raised(self, fold: int) -> None:
+        """Every node supports a newer fold: the owner appends that the shard goes on with it."""
+
+    def on_stopped(self, why: EngineError) -> None:
+        """It cannot go on, for example because this program is too old, and has ended. Another node must take over."""
+
+
+class Owner:
+    def __init__(
+        self,
+        shard: int,
+        log: SharedLog,
+        open_rows: OpenRows,
+        answers: AnswerDelivery,
+        listener: Listener,
+        nodes: Nodes,
+        *,
+        new_state: Callable[[], ShardState],
+        clock: Callable[[], int],
+        pace: Callable[[], int],
+        entropy: Callable[[int], bytes],
+        limits: LoopLimits,
+        forwarder_limits: ForwarderLimits | None = None,
+        watcher: OwnerWatcher,
+    ) -> None:
+        """`listener` is told the news of this shard's devices, and passes them to the nodes that hold those.
+
+        `clock` stamps, and may jump; `pace` never does.
+        """
+        self.shard = shard
+        self._shared, self._open_rows, self._answers, self._nodes = log, open_rows, answers, nodes
+        self._listener, self._watcher, self._limits = listener, watcher, limits
+        self._forwarder_limits = forwarder_limits
+        self._new_state, self._clock, self._pace, self._entropy = new_state, clock, pace, entropy
+        self.alive = True
+        self.rows: Rows | None = None
+        self.loop: Loop | None = None
+        """Once the log is read up to where it ended at the takeover."""
+        self._log: FollowedLog | None = None
+        self._desk: LoopDesk | None = None
+        self._end: int | None = None
+        """Where the log ended at the takeover."""
+        self._retry_at: int | None = None
+        self._looked_at = 0
+        """When it last looked for a fold to raise."""
+        self._take_over()
+
+    @property
+    def mailboxes(self) -> Mailboxes | None:
+        """Whom other nodes ask; None before there is anything to ask for."""
+        return self._desk
+
+    def end(self) -> None:
+        """Stop here and now. What is under way elsewhere may still arrive, and does no harm."""
+        self.alive = False
+        if self._log:
+            self._log.close()
+
+    # --- taking over --------------------------------------------------------------------------
+
+    def _take_over(self) -> None:
+        def opened(rows: Rows | Failed) -> None:
+            if not self.alive:
+                return
+            if isinstance(rows, Failed):
+                self._retry_at = self._pace() + RETRY_MS
+                return
+            self.rows, self._end = rows, None
+            self._log = log = FollowedLog(self._shared, self.shard, rows.pointer, self._on_batch, self._on_trimmed_away)
+            self._shared.end(self.shard, partial(self._ended, log))
+
+        self._retry_at = None
+        if self._log:
+            self._log.close()
+        self._open_rows(opened)
+
+    def _ended(self, log: FollowedLog, end: int | Failed) -> None:
+        if log is not self._log:
+            return  # The takeover has begun again meanwhile.
+        if isinstance(end, Failed):
+            self._retry_at = self._pace() + RETRY_MS
+        else:
+            self._end = end
+            self._on_batch()
+
+    def _on_batch(self) -> None:
+        loop, log = self.loop, self._log
+        if not self.alive or log is None:
+            return
+        if loop is not None:
+            self._follow(loop, log)
+        elif self.rows is not None and self._end is not None and log.last >= self._end:
+            self._start(self.rows, log)
+
+    def _start(self, rows: Rows, log: FollowedLog) -> None:
+        desk = LoopDesk(self._entropy, self._pace)
+        loop = Loop(
+            log, rows, self._clock, self._on_effects, new_state=self._new_state,
+            forwarder=Forwarder(self.shard, self._forward, rows, self._forwarder_limits),
+            pace=self._pace, limits=self._limits, watcher=self._watcher,
+        )  # fmt: skip
+        desk.attend(loop, self._listener)
+        self.loop, self._desk = loop, desk
+        loop.recover(announce_after=0)
+
+    def _on_trimmed_away(self) -> None:
+        self._watcher.on_fell_behind()
+        if self.loop is None:
+            self._retry_at = self._pace()
+        else:
+            self.loop.fell_behind()
+
+    # --- serving ------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Let time pass: retry, take checkpoints, ask for rows again. After `on_stopped` it does nothing."""
+        now = self._pace()
+        if not self.alive:
+            return
+        if self._retry_at is not None and now >= self._retry_at:
+            self._take_over()
+        loop, log, desk = self.loop, self._log, self._desk
+        if loop is None or log is None or desk is None:
+            return
+        loop.tick()
+        desk.tick()
+        self._follow(loop, log)
+        if loop.stopped:
+            self.end()
+            self._watcher.on_stopped(loop.stopped)
+        elif loop.ready and now - self._looked_at >= RAISE_MS:
+            self._looked_at = now
+            self._raise_fold(loop)
+
+    def _follow(self, loop: Loop, log: FollowedLog) -> None:
+        """Feed what was read behind what was fed before."""
+        if loop.ready:
+            for batch in log.after(loop.next_offset - 1):
+                loop.feed(batch)
+
+    def _raise_fold(self, loop: Loop) -> None:
+        shard = loop.state.shard
+        if fold := fold_to_raise(shard.fold, self._nodes.folds()):
+            self._watcher.on_fold_raised(fold)
+            loop.adopt(fold, shard.limits)
+
+    def _forward(self, shard: int, records: Sequence[bytes], done: Callable[[bool], None]) -> None:
+        def appended(first: int | None) -> None:
+            if self.alive:
+                done(first is not None)
+
+        self._shared.append(shard, self._clock(), records, appended)
+
+    def _on_effects(self, effects: Sequence[Effect]) -> None:
+        if not self.alive or self._desk is None:
+            return
+        answers: list[Answer] = []
+        news: list[Effect] = []
+        for effect in effects:
+            if type(effect) is not Answer:
+                news.append(effect)
+            elif effect.via:
+                answers.append(effect)
+        if answers:
+            self._answers.deliver(answers)
+        if news:
+            self._desk.on_effects(news)

@@ -1,0 +1,99 @@
+"""What the nodes of a cluster need of each other and of the engines they share.
+
+Knows:   the log of all shards, who owns a shard, the way of an answer, which folds the nodes support.
+Never:   promises more than a network can: a call may be lost, an owner may have been replaced.
+
+The manner is that of `engine/ports.py`: a call never blocks; what takes time is answered by a callback on
+the thread that the loops run on, possibly before the call returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Protocol, TypeAlias
+
+from nightmail.engine.ports import Failed, Mailboxes, Rows, Stored
+from nightmail.model.effects import Answer
+
+OpenRows: TypeAlias = Callable[[Callable[[Rows | Failed], None]], None]
+"""Open the rows of one shard where their pointer stands; `WideRows.open` with a store and a shard."""
+
+
+class Follower(Protocol):
+    """What is told the batches of one shard's log."""
+
+    def take(self, batch: Stored) -> None:
+        """The next batch."""
+        ...
+
+    def trimmed_away(self) -> None:
+        """The log now begins above the next batch: another owner has saved it. Nothing follows any more."""
+        ...
+
+
+class SharedLog(Protocol):
+    """One log per shard. Every node may append to each; each has its own offsets, from 1, without holes."""
+
+    @property
+    def shards(self) -> int:
+        """How many there are. Never changes."""
+        ...
+
+    @property
+    def batch_bytes_max(self) -> int:
+        """The most that one append may hold, counting `RECORD_OVERHEAD` for each record."""
+        ...
+
+    def append(self, shard: int, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
+        """Make a batch durable. `done(first offset)`, or `done(None)`: the outcome is unknown, for good.
+
+        After None the batch, or a part of it, may be found in the log now, later or never. Calls may overlap;
+        an implementation that can reorder what is under way sends one after the other.
+        """
+        ...
+
+    def end(self, shard: int, done: Callable[[int | Failed], None]) -> None:
+        """The newest durable offset. Covers every append that was answered before the call."""
+        ...
+
+    def follow(self, shard: int, after: int, follower: Follower) -> Callable[[], None]:
+        """Hand every batch with a record above `after` to `follower`, in order, as they come. Returns how to stop.
+
+        `after` is the last offset of a batch, or 0.
+        """
+        ...
+
+    def trim(self, shard: int, upto: int, now: int) -> None:
+        """Offsets up to `upto` are never needed again, by any owner. `now` lets old bytes age, as in `Log.trim`."""
+        ...
+
+
+class Routing(Protocol):
+    """Who owns which shard, as far as this node knows. It may be wrong: then a question is not answered, or late."""
+
+    def owner(self, shard: int) -> Mailboxes | None:
+        """The owner, in this process or a stand-in that asks another node. None: there is none at the moment."""
+        ...
+
+    def fold(self, shard: int) -> int:
+        """A fold version that the shard is known to have reached. Since folds only rise, an old answer is safe."""
+        ...
+
+
+class AnswerDelivery(Protocol):
+    """The way from an owner to the node that holds an answer's line (`answer_lines.node_of`)."""
+
+    def deliver(self, answers: Sequence[Answer]) -> None:
+        """Hand them to that node's `ClusterDesk.take_answers`.
+
+        An answer to a node that is gone is lost; any may come twice.
+        """
+        ...
+
+
+class Nodes(Protocol):
+    """The nodes that belong to the cluster, each with the newest fold it supports, which it announces when it joins."""
+
+    def folds(self) -> Collection[int]:
+        """Of every node, as far as this one knows. A node that is missing here and too old stops by itself."""
+        ...

@@ -1,0 +1,70 @@
+"""Prompts: the devices of one node look into their mailboxes again, because news of an owner can be lost.
+
+Knows:   which devices are connected here, by shard, and when each was last prompted.
+Touches: the listeners of this node, as if the owner had told them.
+Never:   prompts more than `prompts_max` devices in one tick: each of them asks its shard's owner.
+
+An owner that is replaced takes with it what it has not told yet, and a link between nodes drops what it
+carries. Prompting a device that has nothing waiting costs one question and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+
+from nightmail.engine.ports import Listener
+from nightmail.model.ids import account_of, shard_of
+from nightmail.model.words import Lane
+
+NEVER = -(1 << 62)
+
+
+class PromptLimits(Struct, frozen=True):
+    refresh_ms: int = 30_000
+    """Every device is prompted this often."""
+    prompts_max: int = 2_000
+    """Devices that are prompted in one tick; the others follow in the next ones."""
+
+
+class Prompts:
+    def __init__(self, listener: Listener, shards: int, pace: Callable[[], int], limits: PromptLimits) -> None:
+        self._listener, self._pace, self._limits = listener, pace, limits
+        self._shards: list[dict[int, int]] = [{} for _ in range(shards)]
+        """Per shard: device → when it was last prompted, oldest first. NEVER comes before every time."""
+
+    def note_connection(self, device: int, *, here: bool) -> None:
+        prompted = self._of(device)
+        prompted.pop(device, None)
+        if here:
+            # Its pump asks by itself when it begins.
+            prompted[device] = self._pace()
+
+    def owner_changed(self, shard: int) -> None:
+        """Prompt the shard's devices with the next ticks: its last owner may have died before it told them."""
+        self._shards[shard] = dict.fromkeys(self._shards[shard], NEVER)
+
+    def tick(self) -> None:
+        due = list(self._due())
+        for device in due:
+            self.note_connection(device, here=True)
+            for lane in Lane:
+                self._listener.grew(device, lane)
+            self._listener.changed(device)
+        if due:
+            self._listener.settled()
+
+    def _due(self) -> Iterator[int]:
+        late, left = self._pace() - self._limits.refresh_ms, self._limits.prompts_max
+        for prompted in self._shards:
+            for device, at in prompted.items():
+                if left == 0:
+                    return
+                if at > late:
+                    break
+                left -= 1
+                yield device
+
+    def _of(self, device: int) -> dict[int, int]:
+        return self._shards[shard_of(account_of(device), len(self._shards))]

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import pytest
+
+from nightmail.core.step import FOLDS
+from nightmail.engine.cluster.append_queue import QueueLimits
+from nightmail.engine.cluster.desk import DeskLimits
+from nightmail.engine.cluster.prompts import PromptLimits
+from nightmail.model.records import Acked, Record, Sent
+from nightmail.model.refusals import NotYet, Overloaded, Unavailable
+from nightmail.model.rows import Gap
+from nightmail.model.words import Lane, Reason
+from tests.engine.cluster.rig import BOBS, PHONES, SmallCluster, with_people
+from tests.engine.rig import ALICE, BOB, PHONE, TABLET, a_message
+
+
+def test_records_go_to_the_log_of_the_shard_that_decides() -> None:
+    cluster, node = with_people()
+    before = [cluster.log.last(shard) for shard in (BOBS, PHONES)]
+    node.say(PHONE, a_message(1), Acked(Lane.NORMAL, 0))
+    assert BOBS != PHONES
+    assert [cluster.log.last(shard) for shard in (BOBS, PHONES)] == [last + 1 for last in before]
+
+
+def test_an_append_of_unknown_outcome_is_answered_unavailable_and_its_late_answer_is_dropped() -> None:
+    cluster, node = with_people()
+    cluster.log.holds = cluster.log.pauses = True
+    node.say(PHONE, a_message(1))
+    cluster.log.fail(kept=True)
+    cluster.log.pauses = False
+    cluster.log.read()
+    assert node.answers == [(3, Unavailable())]
+    assert len(cluster.delivered) == 1
+
+
+def test_a_question_is_asked_again_when_the_owner_changed() -> None:
+    cluster, node = with_people()
+    node.say(PHONE, a_message(1))
+    cluster.log.pauses = True
+    cluster.take_over(BOBS)  # It does not serve yet.
+    found = node.offered()
+    cluster.wait(300)
+    assert found == []
+    cluster.log.pauses = False
+    cluster.log.read()
+    assert found == []
+    cluster.wait(300)
+    ((items, more),) = found
+    assert (len(items), more) == (1, False)
+
+
+def test_without_an_owner_questions_wait_and_connections_are_not_noted() -> None:
+    cluster = SmallCluster()
+    node = cluster.node(1)
+    accounts: list[object] = []
+    node.desk.account(BOB, accounts.append)
+    node.desk.note_connection(TABLET, here=True)
+    node.desk.receipts(TABLET, 0, 10, accounts.append)
+    assert accounts == []
+    cluster.take_over_all()
+    cluster.wait(300)
+    assert accounts == [None, []]
+
+
+def test_an_account_is_read_at_its_own_shard() -> None:
+    cluster, node = with_people()
+    found: list[str] = []
+    for account in (ALICE, BOB):
+        node.desk.account(account, lambda row: found.append(row.handle if row else "none"))
+    assert (found, len(cluster.owners)) == (["alice", "bob"], 4)
+
+
+def test_a_kind_that_the_shards_fold_does_not_know_is_not_appended(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, node = with_people()
+    cluster.known_fold = 1
+    monkeypatch.setitem(FOLDS, 1, {kind: steps for kind, steps in FOLDS[1].items() if kind is not Sent})
+    before = cluster.log.last(BOBS)
+    node.say(PHONE, a_message(1))
+    assert (node.answers, cluster.log.last(BOBS)) == ([(3, NotYet())], before)
+
+
+def test_while_a_log_does_not_get_on_only_what_frees_space_is_taken() -> None:
+    cluster, _ = with_people()
+    node = cluster.node(2, DeskLimits(queue=QueueLimits(waiting_bytes=0)))
+    cluster.log.holds = True
+    node.say(PHONE, a_message(1))
+    node.say(PHONE, a_message(2))
+    node.say(PHONE, a_message(3))
+    node.say(TABLET, Acked(Lane.NORMAL, 0))
+    assert node.answers == [(3, Overloaded())]
+    assert not node.desk.is_idle
+    cluster.log.holds = False
+    while cluster.log.held:
+        cluster.log.succeed()
+    assert ([ref for ref, _ in node.answers], node.desk.is_idle) == ([3, 1, 2, 4], True)
+
+
+def test_news_that_were_lost_are_made_up_for_by_prompts() -> None:
+    cluster, _ = with_people()
+    node = cluster.node(2, DeskLimits(prompts=PromptLimits(refresh_ms=500)))
+    node.desk.note_connection(TABLET, here=True)
+    cluster.wait(499)
+    assert node.news.take() == []
+    cluster.wait(1)
+    every = [("grew", TABLET, Lane.NORMAL), ("grew", TABLET, Lane.HIGH), ("changed", TABLET), ("settled",)]
+    assert node.news.take() == every
+    node.desk.owner_changed(BOBS)
+    cluster.wait(1)
+    assert node.news.take() == every
+
+
+def test_an_unaddressed_record_is_appended_until_it_is_durable() -> None:
+    cluster, node = with_people()
+    node.say(PHONE, a_message(1))
+    cluster.log.holds = True
+    node.desk.submit([Record(TABLET, 0, Acked(Lane.NORMAL, 1))])
+    cluster.log.fail()
+    cluster.log.holds = False
+    cluster.wait(300)
+    cluster.wait(300)
+    assert node.offered() == [([Gap(1, 1, Reason.ACKNOWLEDGED)], False)]
+
+
+def test_a_trace_cannot_be_read_and_what_is_no_id_is_an_error() -> None:
+    _, node = with_people()
+    traces: list[object] = []
+    node.desk.trace(a_message(1).id, traces.append)
+    assert traces == [None]
+    with pytest.raises(ValueError):
+        node.desk.trace("nothing", traces.append)
+
+
+def test_a_closed_line_hears_nothing() -> None:
+    cluster, node = with_people()
+    cluster.log.holds = True
+    node.say(PHONE, a_message(1))
+    node.desk.close_line(node.line)
+    cluster.log.succeed()
+    assert (node.answers, len(cluster.delivered)) == ([], 1)
