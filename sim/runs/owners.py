@@ -7,7 +7,7 @@ starts, while A goes on as if nothing had happened; now and then one dies and an
 checkpoints where it happens to stand, and reads rows as it goes. Then: whatever a load finds is exactly what the
 history says as of the loader's pointer, or the loader is told that it was overtaken; what was saved stays saved; and
 when the weather clears, everything is there, and the delivery log tells every record once. What another shard was
-told is in its log, or read from the rows, whoever looks and whoever removes what that log has.
+told is in its log, or read from the rows, no matter which owner looks or removes what that log has.
 
 Knows:   the history, and so the one right answer to every read.
 Touches: a simulated store.

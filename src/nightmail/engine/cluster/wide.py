@@ -9,12 +9,12 @@ Two owners of one shard are never wanted, but cannot be excluded: one that was r
 Both fold the same log, so they compute the same bytes for the same (key, version) and (queue, seq).
 
     R1  A row is read as "its newest version that is not above our pointer"; a tombstone is a version.
-        So nothing of a checkpoint is seen before its pointer stands, and whoever folds on from the pointer starts
+        So nothing of a checkpoint is seen before its pointer stands, and an owner that folds on from the pointer starts
         from exactly that offset, whatever anybody has written above it.
     R2  save: all row versions, entries and notes, in any order. When all are acknowledged, the pointer.
         When the pointer stands, trim. So wherever the pointer stands, everything up to it is readable. This holds
         across owners: what changed between *our* last checkpoint and this one is in this one, what did not is
-        still as we found it, whoever moved the pointer in between. And it holds for a pointer that is
+        still as we found it, no matter who moved the pointer in between. And it holds for a pointer that is
         moved long after we gave up waiting for the answer.
         Each write may be repeated or come late: it stores the same bytes in the same place.
     R3  The pointer only grows. After `advance` it stands at our upto (we moved it, now or in an attempt whose answer
@@ -34,9 +34,9 @@ Both fold the same log, so they compute the same bytes for the same (key, versio
         pointer do no harm. The caller looks at the row; here a range is what is stored in it.
     R7  Each block of the delivery log says after which offset it begins. From the pointer backwards they form one
         chain, in which every record is told once, although owners have cut the log in different places.
-    R8  A forward never changes: whoever folds the log tells the same k-th thing to the same shard. Those that a
+    R8  A forward never changes: every owner of the log tells the same k-th thing to the same shard. Those that a
         checkpoint has are written before its pointer (R2), and visible are those up to `told` of the shard's row,
-        which is read as of the pointer; what lies above is told again by whoever folds on from there. One is removed
+        which is read as of the pointer; what lies above, the next owner tells again. One is removed
         only when it is durable in the other shard's log, with all before it: that does not depend on any pointer, so
         reading forwards needs no second look (R5). One that a late write brings back is told once more, and
         dropped over there by its k.
@@ -161,7 +161,7 @@ class WideRows:
         self._store.read_pointer(self._shard, then)
 
     def _adopt(self, stored: int) -> None:
-        """Somebody else is further: whoever rebuilds starts from there."""
+        """Another owner is further: a rebuild starts from there."""
         self._pointer = stored
         self._life += 1
 
@@ -283,7 +283,7 @@ class WideRows:
     # --- the delivery log ---------------------------------------------------------------------
 
     def recall(self, devices: Collection[int], since: int) -> Iterator[bytes]:
-        """Waits for the store: an operator asks this, seldom, and whoever serves the loop asks on another thread.
+        """Waits for the store: an operator asks this, rarely, and the node asks on another thread than the loop's.
 
         An iterator over the network would have to wait in any case, and the fold never reads the delivery log.
         """
@@ -300,7 +300,7 @@ class WideRows:
         self._store.forget(self._shard, before)
 
     def close(self) -> None:
-        """The store is shared and closed by whoever opened it. Nothing here is lost: what is owed is only rubbish."""
+        """The node closes the store, which is shared. Nothing here is lost: the trims that are owed free only space."""
 
 
 def _do_all(jobs: Iterable[Job], done: Done) -> None:
