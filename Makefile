@@ -15,7 +15,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run demo demo-picture chat-picture live docs test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-seal bench-store soak fuzz clean
+.PHONY: help setup run demo demo-picture chat-picture live docs test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store soak fuzz clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,6 +100,9 @@ bench-plot: $(READY) ## draw the newest recorded results into docs/
 
 bench-heart: $(READY) ## cost of the fold, the log and the checkpoint; as in bench: SCENARIOS=busy, BENCH=--full
 	@$(PY) -m bench.heart $(if $(SCENARIOS),--scenarios $(SCENARIOS)) $(BENCH)
+
+bench-bytecodes: $(READY) ## bytecodes per message, which do not depend on the machine
+	@$(PY) -m bench.bytecodes
 
 bench-seal: $(READY) ## cost of sealing and opening on a client
 	@$(PY) -m bench.seal

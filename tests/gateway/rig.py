@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import sha256
 
+from nightmail.core.state import ShardState
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.loop import Loop
 from nightmail.engine.memory import MemoryRegistry
@@ -188,6 +189,7 @@ class Town:
         log: HeldLog | None = None,
         rows: HeldRows | None = None,
         wrap: Callable[[Desk], Desk] = lambda desk: desk,
+        new_state: Callable[[], ShardState] = StrictState,
     ) -> None:
         self.pace = 1_000
         """Milliseconds that never jump."""
@@ -196,7 +198,7 @@ class Town:
         self.log, self.rows = log or HeldLog(), rows or HeldRows()
         self.desk = LoopDesk(lambda size: bytes(size - 1) + b"\1", lambda: self.pace)
         self.loop = Loop(
-            self.log, self.rows, lambda: self.clock, self.desk.on_effects, new_state=StrictState,
+            self.log, self.rows, lambda: self.clock, self.desk.on_effects, new_state=new_state,
             pace=lambda: self.pace,
         )  # fmt: skip
         self.registry = MemoryRegistry()
