@@ -207,11 +207,11 @@ def test_a_database_of_somebody_else_is_refused(data: Data) -> None:
 
 
 @pytest.mark.parametrize("left", [None, b""], ids=["gone", "empty"])
-def test_without_its_database_a_log_is_nobodys_and_nothing_is_begun_anew(data: Data, left: bytes | None) -> None:
+def test_without_its_database_a_log_is_refused_and_no_new_database_is_made(data: Data, left: bytes | None) -> None:
     (data.folder / FILE_NAME).unlink()
     if left is not None:
         data.put(FILE_NAME, left)
-    assert "is foreign" in data.refused(Damaged, data.segments[-1])
+    assert "is missing, but its log is there" in data.refused(Damaged, data.segments[-1])
     data.restore()
     assert data.is_whole()
 

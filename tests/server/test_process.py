@@ -134,6 +134,21 @@ def test_a_damaged_folder_is_not_served(tmp_path: Path) -> None:
     assert "rows.db" in said
 
 
+def test_a_start_that_is_refused_changes_nothing(tmp_path: Path) -> None:
+    with process(tmp_path) as (running, asker):
+        ada = asker.register("ada")
+        running.kill()
+        running.wait(WAIT_S)
+    (tmp_path / "rows.db").rename(tmp_path / "aside")
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()}
+    code, said = ends(begin(tmp_path))
+    assert (code, said.count("\n")) == (4, 1)
+    assert before == {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()}
+    (tmp_path / "aside").rename(tmp_path / "rows.db")
+    with process(tmp_path) as (_, asker):
+        assert asker.get("/v1/devices", ada).status == 200
+
+
 def test_a_damaged_row_ends_it_with_a_sentence_that_names_the_row(tmp_path: Path) -> None:
     with process(tmp_path) as (running, asker):
         ada = asker.register("ada")
@@ -142,12 +157,14 @@ def test_a_damaged_row_ends_it_with_a_sentence_that_names_the_row(tmp_path: Path
     db = apsw.Connection(str(tmp_path / "rows.db"))
     (good,) = db.execute("SELECT value FROM account").fetchall()[0]
     db.execute("UPDATE account SET value = x'c1'")
+    db.close()
     with process(tmp_path) as (running, asker):
         with suppress(OSError, HTTPException):
             asker.get("/v1/devices", ada)
         code, said = ends(running)
     *_, sentence = said.splitlines()
     assert (code, sentence) == (4, f"nightmail: the row ACCOUNT {ada.account} is stored, but cannot be read")
+    db = apsw.Connection(str(tmp_path / "rows.db"))
     db.execute("UPDATE account SET value = ?", (good,))
     db.close()
     with process(tmp_path) as (_, asker):

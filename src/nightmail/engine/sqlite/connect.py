@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import apsw
 
-from nightmail.engine.ports import Damaged, EngineError, Unwritable
+from nightmail.engine.ports import Damaged, EngineError, InUse, Unwritable
 
 from . import schema
 
@@ -146,6 +146,8 @@ def explain(error: BaseException, path: str) -> EngineError:
         return Damaged(f"{path} is damaged: {error}")
     if isinstance(error, (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, PermissionError)):
         return Unwritable(f"{path} cannot be opened for writing: {error}")
+    if isinstance(error, apsw.BusyError):
+        return InUse(f"{path} is open in another program")
     if isinstance(error, apsw.FullError):
         return EngineError(f"no space is left to write {path}")
     return EngineError(f"{path} could not be read or written: {error}")

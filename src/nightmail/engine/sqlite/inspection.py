@@ -1,0 +1,93 @@
+"""Reads what a database says about itself, and changes nothing in its folder.
+
+Knows:   how SQLite opens a database without making or emptying a file beside it.
+Touches: nothing; it only reads.
+Never:   runs while another connection of this process has the database open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import closing
+from typing import NamedTuple
+from urllib.parse import quote
+
+import apsw
+
+from nightmail.engine.ports import Damaged
+
+from . import schema
+from .connect import BUSY_MS, Place, explain, open_raw
+
+
+class Inspected(NamedTuple):
+    identity: bytes
+    pointer: int
+
+
+def inspect(place: Place, names: Collection[str]) -> Inspected | None:
+    """None if no database was ever finished here. Raises EngineError.
+
+    `names` are the files in its folder.
+    """
+    try:
+        return _inspect(place, names)
+    except (apsw.Error, OSError) as error:
+        raise explain(error, place.path) from error
+
+
+def size_of(place: Place, suffix: str, names: Collection[str]) -> int | None:
+    """Bytes of the database's file with this suffix; None if it is not there."""
+    path = place.path + suffix
+    if path.rpartition("/")[2] not in names:
+        return None
+    with closing_raw(place, path) as file:
+        return file.xFileSize()
+
+
+class closing_raw:  # noqa: N801 (used as a function)
+    """`open_raw` as a context manager."""
+
+    def __init__(self, place: Place, path: str) -> None:
+        self._file = open_raw(place, path)
+
+    def __enter__(self) -> apsw.VFSFile:
+        return self._file
+
+    def __exit__(self, *_: object) -> None:
+        self._file.xClose()
+
+
+def _inspect(place: Place, names: Collection[str]) -> Inspected | None:
+    if size_of(place, "-journal", names):
+        # SQLite uses one only while it makes a database; the next start undoes what is in it.
+        return None
+    size, wal_size = size_of(place, "", names), size_of(place, "-wal", names)
+    if not size:
+        if wal_size:
+            what = "is missing" if size is None else "is empty"
+            raise Damaged(f"{place.path} {what}, but its write-ahead log is not: put the file back")
+        return None
+    with closing(_open(place, has_wal=bool(wal_size))) as db:
+        schema.check(db, place.path)
+        if not schema.number(db, "user_version"):
+            return None
+        return Inspected(schema.read_identity(db), schema.read_pointer(db))
+
+
+def _open(place: Place, *, has_wal: bool) -> apsw.Connection:
+    if not has_wal:
+        # As immutable: otherwise SQLite would make an empty write-ahead log.
+        uri = f"file:{quote(place.path)}?immutable=1"
+        return apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, vfs=place.vfs or None)
+    db = apsw.Connection(place.path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=place.vfs or None)
+    try:
+        db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        db.set_busy_timeout(BUSY_MS)
+        # Exclusive: then the index of the write-ahead log is in memory, and no file is made for it.
+        db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+        db.execute("PRAGMA query_only = 1").fetchall()
+    except BaseException:
+        db.close(True)
+        raise
+    return db
