@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+from random import Random
+from typing import Any
 
+import apsw
 import pytest
 
 from nightmail.engine.data_folder import LOCK_NAME
 from nightmail.engine.filelog.segment import number_of
-from nightmail.engine.ports import EngineError
+from nightmail.engine.ports import Damaged, EngineError
 from nightmail.engine.sqlite import FILE_NAME
 from tests.embedded import Server, live
 from tests.engine.rig import PHONE, a_message
@@ -44,7 +48,7 @@ def a_folder_instead(file: Path, _: Path) -> None:
     file.mkdir()
 
 
-DAMAGES: tuple[Damage, ...] = (removed, emptied, a_folder_instead)
+DAMAGES: tuple[Damage, ...] = (removed, emptied, halved, of_another_folder, a_folder_instead)
 
 
 def a_life(folder: Path, copy: Path, messages: int = MESSAGES) -> list[str]:
@@ -142,3 +146,41 @@ def test_damage_in_the_middle_of_an_older_segment_is_found_before_anything_is_wr
 
 def test_a_new_folder_is_fine(tmp_path: Path) -> None:
     assert texts_in(tmp_path / "new") == []
+
+
+FLIPS = {FILE_NAME: 200, f"{FILE_NAME}-wal": 60, f"{FILE_NAME}-sums0": 20, f"{FILE_NAME}-sums1": 20}
+"""Single bits to flip in each file."""
+
+
+def state_in(folder: Path) -> tuple[list[str], dict[str, list[Any]]]:
+    """Everything that a server finds there, and every stored row."""
+    texts = texts_in(folder)
+    with closing(apsw.Connection(str(folder / FILE_NAME))) as db:
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        return texts, {table: db.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
+
+
+@pytest.mark.parametrize("name", FLIPS)
+def test_a_flipped_bit_never_leads_to_another_state(
+    lived: tuple[Path, Path, list[str]], tmp_path: Path, name: str
+) -> None:
+    whole, _, _ = lived
+    put_right(tmp_path / "data", whole)
+    good = state_in(tmp_path / "data")
+    data, chance, refused = bytearray((whole / name).read_bytes()), Random(name), 0
+    for _ in range(FLIPS[name] if data else 0):
+        at, bit = chance.randrange(len(data)), 1 << chance.randrange(8)
+        put_right(tmp_path / "data", whole)
+        data[at] ^= bit
+        (tmp_path / "data" / name).write_bytes(data)
+        data[at] ^= bit
+        before = everything_in(tmp_path / "data")
+        try:
+            found = state_in(tmp_path / "data")
+        except Damaged:
+            refused += 1
+            assert everything_in(tmp_path / "data") == before
+        else:
+            # Unused bytes of a page, or a checkpoint that the log repeats.
+            assert found == good, (at, bit)
+    assert refused or name != FILE_NAME

@@ -15,8 +15,8 @@ from .filelog.replay import replay
 from .filelog.segment import number_of
 from .ports import Damaged, Unwritable
 from .sqlite import FILE_NAME
-from .sqlite.connect import Place
 from .sqlite.inspection import inspect
+from .sqlite.place import Place
 
 
 def check_folder(folder: Path, files: Files, vfs: str = "") -> None:

@@ -9,30 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
 
 import apsw
 
 from nightmail.engine.ports import Damaged, EngineError, InUse, Unwritable
 
 from . import schema
+from .page_sums import read_sums, sums_of_file, with_frames, write_sums
+from .pages import PAGE_BYTES
+from .place import COPY_BYTES, Place, open_raw
 
 BUSY_MS = 5_000
-PAGE_BYTES = 4_096
-_COPY_BYTES = 1 << 16
-"""SQLite's own VFS refuses a write of 128 KiB or more, and reports a full disk."""
-
-
-class Place(NamedTuple):
-    """Where a database is and how to reach it."""
-
-    path: str
-    vfs: str = ""
-    """"" is the operating system's."""
-    alone: bool = False
-    """One connection, exclusive: for a VFS without shared memory. Saves must then run inline."""
-    cache_kib: int = 8_192
-    """Page cache of the connection that writes."""
 
 
 def open_writer(place: Place, entropy: schema.Entropy) -> apsw.Connection:
@@ -52,9 +39,11 @@ def open_writer(place: Place, entropy: schema.Entropy) -> apsw.Connection:
         _set(db, place, "cache_size", -place.cache_kib, -place.cache_kib)
         # We truncate the log ourselves: a failure within a commit would look like a failed commit.
         _set(db, place, "wal_autocheckpoint", 0, 0)
+        if schema.number(db, "user_version") < schema.SUMMED:
+            _begin_sums(place, db)
         schema.migrate(db, entropy)
         with suppress(apsw.FullError):  # then it is done later: reading and acknowledging must go on
-            truncate_wal(db)
+            truncate_wal(place, db)
     except BaseException:
         db.close(True)
         raise
@@ -87,17 +76,12 @@ def refresh_wal(place: Place) -> None:
         return  # There is none. If there is one that cannot be opened, SQLite will report it.
     try:
         size = file.xFileSize()
-        for offset in range(0, size, _COPY_BYTES):
-            file.xWrite(file.xRead(min(_COPY_BYTES, size - offset), offset), offset)
+        for offset in range(0, size, COPY_BYTES):
+            file.xWrite(file.xRead(min(COPY_BYTES, size - offset), offset), offset)
         if size:
             file.xSync(apsw.SQLITE_SYNC_FULL)
     finally:
         file.xClose()
-
-
-def open_raw(place: Place, path: str) -> apsw.VFSFile:
-    """A file's bytes through SQLite's own VFS: closing a descriptor of our own would drop its locks."""
-    return apsw.VFSFile(place.vfs, path, [apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_MAIN_DB, 0])
 
 
 @contextmanager
@@ -114,26 +98,48 @@ def transaction(db: apsw.Connection) -> Generator[None]:
         raise
 
 
-def restart_wal(db: apsw.Connection) -> None:
+def restart_wal(place: Place, db: apsw.Connection) -> None:
     """Move everything into the database file, and let the write-ahead log restart in the space it has.
 
     For a log that is full, not for one that is old: its old content stays readable until it is
     overwritten or truncated.
     """
+    _sum_wal(place, db)
     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
 
 
-def drain_wal(db: apsw.Connection) -> None:
+def drain_wal(place: Place, db: apsw.Connection) -> None:
     """Move into the database file what no reader needs, and wait for no reader.
 
     If that was everything, the next commit restarts the write-ahead log in the space it has.
     """
+    _sum_wal(place, db)
     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
 
-def truncate_wal(db: apsw.Connection) -> None:
+def truncate_wal(place: Place, db: apsw.Connection) -> None:
     """Move everything into the database file and truncate the write-ahead log to 0 bytes."""
+    _sum_wal(place, db)
     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+
+def _begin_sums(place: Place, db: apsw.Connection) -> None:
+    """A database without checksums of its pages gets them, before the step that says that it has them."""
+    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    sums = sums_of_file(place)
+    # Both files: the commit of that step syncs the folder, and with it their names.
+    write_sums(place, sums)
+    write_sums(place, sums._replace(generation=1))
+
+
+def _sum_wal(place: Place, db: apsw.Connection) -> None:
+    """Write down the checksums of what is about to be moved. Raises Damaged if there are none to go on from."""
+    frames, moved = db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+    if frames <= moved:
+        return
+    if (sums := read_sums(place)) is None:
+        raise Damaged(f"the checksums of {place.path} are missing or damaged")
+    write_sums(place, with_frames(place, sums, frames, schema.read_identity(db), schema.read_pointer(db)))
 
 
 def explain(error: BaseException, path: str) -> EngineError:

@@ -17,7 +17,9 @@ import apsw
 from nightmail.engine.ports import Damaged
 
 from . import schema
-from .connect import BUSY_MS, Place, explain, open_raw
+from .connect import explain
+from .page_sums import NO_IDENTITY, SUFFIXES, check_pages, pages_in_wal, raw, read_sums
+from .place import Place
 
 
 class Inspected(NamedTuple):
@@ -38,24 +40,10 @@ def inspect(place: Place, names: Collection[str]) -> Inspected | None:
 
 def size_of(place: Place, suffix: str, names: Collection[str]) -> int | None:
     """Bytes of the database's file with this suffix; None if it is not there."""
-    path = place.path + suffix
-    if path.rpartition("/")[2] not in names:
+    if (place.path + suffix).rpartition("/")[2] not in names:
         return None
-    with closing_raw(place, path) as file:
+    with raw(place, suffix) as file:
         return file.xFileSize()
-
-
-class closing_raw:  # noqa: N801 (used as a function)
-    """`open_raw` as a context manager."""
-
-    def __init__(self, place: Place, path: str) -> None:
-        self._file = open_raw(place, path)
-
-    def __enter__(self) -> apsw.VFSFile:
-        return self._file
-
-    def __exit__(self, *_: object) -> None:
-        self._file.xClose()
 
 
 def _inspect(place: Place, names: Collection[str]) -> Inspected | None:
@@ -72,7 +60,25 @@ def _inspect(place: Place, names: Collection[str]) -> Inspected | None:
         schema.check(db, place.path)
         if not schema.number(db, "user_version"):
             return None
-        return Inspected(schema.read_identity(db), schema.read_pointer(db))
+        found = Inspected(schema.read_identity(db), schema.read_pointer(db))
+        if schema.number(db, "user_version") >= schema.SUMMED:
+            frames = db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0] if wal_size else 0
+            _check_sums(place, names, found, frames)
+        return found
+
+
+def _check_sums(place: Place, names: Collection[str], found: Inspected, frames: int) -> None:
+    """The first `frames` frames of the write-ahead log are good; SQLite has compared their own checksums."""
+    if (sums := read_sums(place, names)) is None:
+        raise Damaged(f"the checksums of {place.path} ({' and '.join(SUFFIXES)}) are missing or damaged: put them back")
+    if sums.identity not in (found.identity, NO_IDENTITY):
+        raise Damaged(f"{place.path} is foreign: its checksums are of data folder {sums.identity.hex()}")
+    if found.pointer < sums.pointer:
+        raise Damaged(
+            f"{place.path} holds checkpoint {found.pointer}, but its checksums are of {sums.pointer}: "
+            "it or its write-ahead log is damaged, or of an earlier time"
+        )
+    check_pages(place, sums, pages_in_wal(place, frames))
 
 
 def _open(place: Place, *, has_wal: bool) -> apsw.Connection:
@@ -83,7 +89,6 @@ def _open(place: Place, *, has_wal: bool) -> apsw.Connection:
     db = apsw.Connection(place.path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=place.vfs or None)
     try:
         db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        db.set_busy_timeout(BUSY_MS)
         # Exclusive: then the index of the write-ahead log is in memory, and no file is made for it.
         db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
         db.execute("PRAGMA query_only = 1").fetchall()

@@ -13,16 +13,17 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import apsw
 from msgspec import Struct
 
-from nightmail.engine.ports import Checkpoint, EngineError, Failed, Found, Overtaken, Post, is_nowhere
+from nightmail.core.state import row_name
+from nightmail.engine.ports import Checkpoint, Damaged, EngineError, Failed, Found, Overtaken, Post, is_nowhere
 from nightmail.engine.worker import Execute
-from nightmail.model.rows import Need, RowKey
+from nightmail.model.rows import EntryRange, Need, RowKey
 
-from . import connect, schema, statements
+from . import connect, row_sums, schema, statements
 from .erasure import Eraser
 
 FILE_NAME = "rows.db"
@@ -100,6 +101,8 @@ class SqliteRows:
             found = self._read(needs)
         except apsw.NoMemError as error:
             raise MemoryError from error  # A retry would not help.
+        except Damaged:
+            raise  # Nor would one here.
         except (apsw.Error, OSError, EngineError) as error:
             self._reopen_soon()
             done(Failed(str(connect.explain(error, self._place.path))))
@@ -137,9 +140,9 @@ class SqliteRows:
                 if is_nowhere(need):
                     found.append(None if isinstance(need, RowKey) else [])
                 elif isinstance(need, RowKey):
-                    found.append(query(*statements.read_row(need)).get)  # pyright: ignore[reportArgumentType]
+                    found.append(_checked_row(need, query(*statements.read_row(need)).get))
                 else:
-                    found.append(query(statements.READ_RANGE, need).fetchall())  # pyright: ignore[reportArgumentType]
+                    found.append(_checked_entries(need, query(statements.READ_RANGE, need).fetchall()))
         return found
 
     def recall(self, devices: Collection[int], since: int) -> Iterator[bytes]:
@@ -158,12 +161,16 @@ class SqliteRows:
                 following = upto + 1
 
     def _recall_pieces(self, upto: int) -> Iterator[bytes]:
-        found = self._recall(statements.READ_FIRST_PIECE, upto)
+        whole: Callable[..., bool] = row_sums.note_is_whole
+        query, binding = statements.READ_FIRST_PIECE, (upto,)
         for nth in count(1):
-            if not found:
+            if not (found := self._recall(query, *binding)):
                 return
-            yield cast("bytes", found[0][0])
-            found = self._recall(statements.READ_PIECE, upto, nth)
+            *others, lines = cast("tuple[Any, ...]", found[0])
+            if not whole(*binding, *others, lines):
+                raise Damaged(f"the delivery log of checkpoint {upto} is stored, but is not what was written")
+            yield lines[: -row_sums.SUM_BYTES]
+            whole, query, binding = row_sums.piece_is_whole, statements.READ_PIECE, (upto, nth)
 
     def _recall(self, query: str, *binding: int) -> list[tuple[apsw.SQLiteValue, ...]]:
         try:
@@ -231,7 +238,7 @@ class SqliteRows:
             # Only now: a pinned reader keeps the write-ahead log from being truncated, and a truncation waits for it.
             self._pin()
             with connect.transaction(self._writer):
-                statements.write(self._writer, checkpoint)
+                statements.write(self._writer, checkpoint, self._identity)
             self._stored = checkpoint.upto
             return None
         except (apsw.Error, OSError, EngineError) as error:
@@ -294,19 +301,29 @@ class SqliteRows:
             return
         try:
             if at is None or self._has_aged(at):
-                connect.truncate_wal(self._writer)
+                connect.truncate_wal(self._place, self._writer)
                 self._wal_pages = 0
                 self._eraser.erase_some(self._writer)
                 self._tidied_at = at or self._tidied_at
             else:
-                connect.restart_wal(self._writer)
+                connect.restart_wal(self._place, self._writer)
                 self._wal_pages = 0
         except apsw.BusyError:
             pass
+        except EngineError as error:
+            self._fall(error)
         except (apsw.Error, OSError):
             # How much of it reached the disk is unknown: copy everything again from a log that is known.
             with suppress(EngineError):
                 self._reopen()
+
+    def _fall(self, error: EngineError) -> None:
+        """From the saver's thread: going on would write on top of damage."""
+
+        def tell() -> None:
+            raise error
+
+        self._post(tell)
 
     def forget(self, before: int) -> None:
         """Also empties the write-ahead log: called every hour, it erases deleted data of an idle server, too."""
@@ -328,8 +345,11 @@ class SqliteRows:
             with connect.transaction(self._writer):
                 more = statements.drop_notes(self._writer, before, self._settings.forget_bytes)
             if self._wal_pages >= self._settings.wal_pages:
-                connect.drain_wal(self._writer)
+                connect.drain_wal(self._place, self._writer)
             return more
+        except EngineError as error:
+            self._fall(error)
+            return False
         except (apsw.Error, OSError):
             # Nothing depends on it, and the next call does it again; but the connection may be broken.
             with suppress(EngineError):
@@ -343,9 +363,9 @@ class SqliteRows:
             self._drop_readers()
             try:
                 if self._writer:
-                    connect.truncate_wal(self._writer)
-            except (apsw.Error, OSError):
-                pass  # the next start does it
+                    connect.truncate_wal(self._place, self._writer)
+            except (apsw.Error, OSError, EngineError):
+                pass  # the next start does it, or says what is wrong
             self._drop_connections()
 
     def _drop_connections(self) -> None:
@@ -360,3 +380,21 @@ class SqliteRows:
         for db in readers:
             if db:
                 db.close(True)
+
+
+def _checked_row(key: RowKey, found: Any) -> bytes | None:
+    """Raises Damaged if the row is not what was written."""
+    if found is None:
+        return None
+    version, stored = found
+    if not row_sums.row_is_whole(key, version, stored):
+        raise Damaged(f"{row_name(key)} is stored, but is not what was written")
+    return stored[: -row_sums.SUM_BYTES]
+
+
+def _checked_entries(need: EntryRange, found: list[Any]) -> list[tuple[int, bytes]]:
+    queue = need.queue
+    for seq, stored in found:
+        if not row_sums.entry_is_whole(queue, seq, stored):
+            raise Damaged(f"the entry {seq} of queue {queue} is stored, but is not what was written")
+    return [(seq, stored[: -row_sums.SUM_BYTES]) for seq, stored in found]
