@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "lock": ("lock", "Set and remove the PIN against a stolen number."),
     "profile": ("profile", "Show and change what keeps a profile sealed."),
     "trace": ("trace", "Tell the whole life of one message; for operators."),
+    "folder": ("folder", "Check, back up and restore the data folder of a server."),
     "config": ("config", "Show and check the settings of a server."),
     "verify": ("verify", "Try to make a server lose, double or reorder messages."),
     "demo": ("demo", "Watch three devices and a server that is killed."),

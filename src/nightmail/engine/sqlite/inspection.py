@@ -7,7 +7,7 @@ Never:   runs while another connection of this process has the database open.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import closing
 from typing import NamedTuple
 from urllib.parse import quote
@@ -56,18 +56,20 @@ def _inspect(place: Place, names: Collection[str]) -> Inspected | None:
             what = "is missing" if size is None else "is empty"
             raise Damaged(f"{place.path} {what}, but its write-ahead log is not: put the file back")
         return None
-    with closing(_open(place, has_wal=bool(wal_size))) as db:
+    with closing(open_unchanged(place, has_wal=bool(wal_size))) as db:
         schema.check(db, place.path)
         if not schema.number(db, "user_version"):
             return None
         found = Inspected(schema.read_identity(db), schema.read_pointer(db))
         if schema.number(db, "user_version") >= schema.SUMMED:
             frames = db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0] if wal_size else 0
-            _check_sums(place, names, found, frames)
+            check_sums(place, names, found, frames)
         return found
 
 
-def _check_sums(place: Place, names: Collection[str], found: Inspected, frames: int) -> None:
+def check_sums(
+    place: Place, names: Collection[str], found: Inspected, frames: int, on_page: Callable[[int], None] | None = None
+) -> None:
     """The first `frames` frames of the write-ahead log are good; SQLite has compared their own checksums."""
     if (sums := read_sums(place, names)) is None:
         raise Damaged(f"the checksums of {place.path} ({' and '.join(SUFFIXES)}) are missing or damaged: put them back")
@@ -78,10 +80,11 @@ def _check_sums(place: Place, names: Collection[str], found: Inspected, frames: 
             f"{place.path} holds checkpoint {found.pointer}, but its checksums are of {sums.pointer}: "
             "it or its write-ahead log is damaged, or of an earlier time"
         )
-    check_pages(place, sums, pages_in_wal(place, frames))
+    check_pages(place, sums, pages_in_wal(place, frames), on_page)
 
 
-def _open(place: Place, *, has_wal: bool) -> apsw.Connection:
+def open_unchanged(place: Place, *, has_wal: bool) -> apsw.Connection:
+    """A connection that reads, and changes nothing in the folder. Nobody else may have the database open."""
     if not has_wal:
         # As immutable: otherwise SQLite would make an empty write-ahead log.
         uri = f"file:{quote(place.path)}?immutable=1"
