@@ -11,6 +11,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from .durable import make_folder
 from .ports import InUse, Unwritable
 
 LOCK_NAME = "lock"
@@ -26,7 +27,7 @@ class DataFolder:
         self.path = path
         self._signed = False
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(path)
             self._lock: int | None = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise Unwritable(f"{path} cannot be used as the data folder: {error.strerror}") from error

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import apsw
 
 from .data_folder import LOCK_NAME, DataFolder
+from .durable import make_folder, sync_folder
 from .filelog.files import OsFiles
 from .filelog.held_files import HeldFiles
 from .filelog.segment import SECTOR, name_of, number_of
@@ -149,7 +150,7 @@ def _writing(to: Path) -> Generator[Path]:
     if to.exists() and any(to.iterdir() if to.is_dir() else (to,)):
         raise Unwritable(f"{to} is there already; name a folder that does not exist")
     try:
-        to.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(to.parent)
         shutil.rmtree(draft, ignore_errors=True)  # of an attempt that was interrupted
         draft.mkdir(mode=0o700)
     except OSError as error:
@@ -157,7 +158,7 @@ def _writing(to: Path) -> Generator[Path]:
     try:
         yield draft
         draft.rename(to)
-        _sync(to.parent)
+        sync_folder(to.parent)
     except OSError as error:
         raise Unwritable(f"{to} cannot be written: {error.strerror}") from error
     finally:
@@ -177,7 +178,7 @@ def _finish(draft: Path, progress: Progress) -> None:
     for path in draft.iterdir():
         path.chmod(0o600)
         _sync(path)
-    _sync(draft)
+    sync_folder(draft)
     try:
         check_whole(draft, lambda what, done, of: progress(f"verifying {what}", done, of))
     except EngineError as error:
