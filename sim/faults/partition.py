@@ -94,7 +94,7 @@ class OwnersLog:
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
         self.batch_bytes_max = 1 << 30
-        self.tight = False
+        self.tight = self.is_full = False
         self.alive = True
 
     @property

@@ -157,6 +157,10 @@ class ShadowLog:
         return self._log.tight
 
     @property
+    def is_full(self) -> bool:
+        return self._log.is_full
+
+    @property
     def batch_bytes_max(self) -> int:
         return self._log.batch_bytes_max
 

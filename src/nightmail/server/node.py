@@ -140,7 +140,7 @@ class Node:
         if not self.heart.loop.ready:
             reasons.append("what is stored is still being read")
         if self.heart.log.tight:
-            reasons.append("the disk is full")
+            reasons.append(self.heart.log.why_tight)
         if self.heart.loop.overloaded:
             reasons.append("too much waits to be saved")
         return reasons

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 
 import apsw
 
+from nightmail.engine.os_errors import cause
 from nightmail.engine.ports import Damaged, EngineError, InUse, Unwritable
 
 from . import schema
@@ -142,8 +143,11 @@ def _sum_wal(place: Place, db: apsw.Connection) -> None:
     write_sums(place, with_frames(place, sums, frames, schema.read_identity(db), schema.read_pointer(db)))
 
 
-def explain(error: BaseException, path: str) -> EngineError:
-    """The exception whose name says what the operator can do, with one sentence."""
+def explain(error: BaseException, path: str, number: int = 0) -> EngineError:
+    """The exception whose name says what the operator can do, with one sentence.
+
+    `number`: the error of the system call that failed, if SQLite knows it.
+    """
     if isinstance(error, EngineError):
         return error
     if isinstance(error, apsw.NotADBError):
@@ -156,7 +160,9 @@ def explain(error: BaseException, path: str) -> EngineError:
         return InUse(f"{path} is open in another program")
     if isinstance(error, apsw.FullError):
         return EngineError(f"no space is left to write {path}")
-    return EngineError(f"{path} could not be read or written: {error}")
+    if isinstance(error, OSError):
+        number = error.errno or number
+    return EngineError(f"{path} could not be read or written: {cause(number) if number else error}")
 
 
 def _connect(place: Place) -> apsw.Connection:

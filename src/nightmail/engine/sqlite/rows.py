@@ -242,7 +242,8 @@ class SqliteRows:
             self._stored = checkpoint.upto
             return None
         except (apsw.Error, OSError, EngineError) as error:
-            why = str(connect.explain(error, self._place.path))
+            number = self._writer.system_errno if self._writer else 0
+            why = str(connect.explain(error, self._place.path, number))
             if isinstance(error, apsw.FullError) and self._writer and not self._writer.in_transaction:
                 # The outcome is known, and reading goes on.
                 return Failed(why)
