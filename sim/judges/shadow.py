@@ -122,7 +122,7 @@ class _Recorded:
     def __init__(self, batches: list[Stored]) -> None:
         self._batches = batches
         self.last = batches[-1].last if batches else 0
-        self.tight = False
+        self.tight = self.is_full = False
         self.batch_bytes_max = 0
 
     def append(self, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
