@@ -17,7 +17,7 @@ from sim.planted.tools import edit, edit_method, in_step, swap
 from sim.runs import teeth
 from sim.world.plan import Plan, run
 
-SEEDS = {"node": 2, "cluster": 1, "sealed": 4, "forged": 4, "owners": 20, "powercuts": 2, "claims": 2}
+SEEDS = {"node": 2, "cluster": 1, "sealed": 4, "forged": 6, "owners": 20, "powercuts": 2, "claims": 2}
 
 
 def bug(name: str) -> Bug:
