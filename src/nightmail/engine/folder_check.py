@@ -26,9 +26,10 @@ def check_folder(folder: Path, files: Files, vfs: str = "") -> None:
         names = files.names()
     except OSError as error:
         raise Unwritable(f"{folder} cannot be read: {error.strerror}") from error
-    found = inspect(place, names)
+    segments = [name for name in names if number_of(name) is not None]
+    found = inspect(place, names, has_log=bool(segments))
     if found is None:
-        if segments := [name for name in names if number_of(name) is not None]:
+        if segments:
             # The database is durable before the first segment is made.
             raise Damaged(f"{place.path} is missing, but its log is there ({segments[-1]}): put the file back")
         return

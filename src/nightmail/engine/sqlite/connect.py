@@ -16,7 +16,7 @@ from nightmail.engine.os_errors import cause
 from nightmail.engine.ports import Damaged, EngineError, InUse, Unwritable
 
 from . import schema
-from .page_sums import read_sums, sums_of_file, with_frames, write_sums
+from .page_sums import read_sums, refresh_sums, sums_of_file, with_frames, write_sums
 from .pages import PAGE_BYTES
 from .place import COPY_BYTES, Place, open_raw
 
@@ -31,6 +31,7 @@ def open_writer(place: Place, entropy: schema.Entropy) -> apsw.Connection:
         schema.check(db, place.path)
         if db.readonly("main"):
             raise Unwritable(f"{place.path} can be read but not written")
+        refresh_sums(place)
         db.execute(f"PRAGMA page_size = {PAGE_BYTES}").fetchall()  # has an effect only on a new database
         _set(db, place, "journal_mode", "WAL", "wal")
         _set(db, place, "synchronous", "FULL", 2)
@@ -126,9 +127,10 @@ def truncate_wal(place: Place, db: apsw.Connection) -> None:
 
 def _begin_sums(place: Place, db: apsw.Connection) -> None:
     """A database without checksums of its pages gets them, before the step that says that it has them."""
+    # SQLite syncs the folder with a connection's first commit: then the names of the two files are durable.
+    db.execute(f"PRAGMA user_version = {schema.number(db, 'user_version')}")
     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     sums = sums_of_file(place)
-    # Both files: the commit of that step syncs the folder, and with it their names.
     write_sums(place, sums)
     write_sums(place, sums._replace(generation=1))
 

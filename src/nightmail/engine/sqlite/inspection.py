@@ -27,13 +27,13 @@ class Inspected(NamedTuple):
     pointer: int
 
 
-def inspect(place: Place, names: Collection[str]) -> Inspected | None:
+def inspect(place: Place, names: Collection[str], *, has_log: bool) -> Inspected | None:
     """None if no database was ever finished here. Raises EngineError.
 
-    `names` are the files in its folder.
+    `names` are the files in its folder. Before there is a log, a power cut may leave anything of a database.
     """
     try:
-        return _inspect(place, names)
+        return _inspect(place, names, has_log)
     except (apsw.Error, OSError) as error:
         raise explain(error, place.path) from error
 
@@ -46,13 +46,13 @@ def size_of(place: Place, suffix: str, names: Collection[str]) -> int | None:
         return file.xFileSize()
 
 
-def _inspect(place: Place, names: Collection[str]) -> Inspected | None:
+def _inspect(place: Place, names: Collection[str], has_log: bool) -> Inspected | None:
     if size_of(place, "-journal", names):
         # SQLite uses one only while it makes a database; the next start undoes what is in it.
         return None
     size, wal_size = size_of(place, "", names), size_of(place, "-wal", names)
     if not size:
-        if wal_size:
+        if wal_size and has_log:
             what = "is missing" if size is None else "is empty"
             raise Damaged(f"{place.path} {what}, but its write-ahead log is not: put the file back")
         return None

@@ -76,6 +76,24 @@ def read_sums(place: Place, names: Collection[str] | None = None) -> Sums | None
     return max(found, key=lambda sums: sums.generation, default=None)
 
 
+def make_sums(place: Place) -> None:
+    """Make the two files if they are missing, empty. Their names are durable when their folder is synced."""
+    for suffix in SUFFIXES:
+        with raw(place, suffix, create=True):
+            pass
+
+
+def refresh_sums(place: Place) -> None:
+    """Make the two files if they are missing, and the newest checksums durable.
+
+    They may be only in memory, after a process that died before their sync. The next write goes over the older ones,
+    and those are then all that a power cut would leave.
+    """
+    make_sums(place)
+    if sums := read_sums(place):
+        write_sums(place, sums)
+
+
 def write_sums(place: Place, sums: Sums) -> None:
     """Durable when it returns. Writes over the older ones."""
     pages = sums.pages
@@ -84,7 +102,7 @@ def write_sums(place: Place, sums: Sums) -> None:
         pages.byteswap()
     data = _HEAD.pack(_MAGIC, sums.generation, sums.identity, sums.pointer, len(pages)) + pages.tobytes()
     data += zlib.crc32(data).to_bytes(4, "little")
-    with raw(place, SUFFIXES[sums.generation % 2], create=True) as file:
+    with raw(place, SUFFIXES[sums.generation % 2]) as file:
         for offset in range(0, len(data), COPY_BYTES):
             file.xWrite(data[offset : offset + COPY_BYTES], offset)
         file.xTruncate(len(data))

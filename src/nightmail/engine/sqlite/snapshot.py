@@ -20,7 +20,7 @@ from nightmail.model.rows import Kept, RowKey
 
 from . import connect, row_sums, schema, statements
 from .inspection import Inspected, check_sums, open_unchanged, size_of
-from .page_sums import sums_of_file, write_sums
+from .page_sums import make_sums, sums_of_file, write_sums
 from .place import Place
 
 COPY_PAGES = 1_024
@@ -104,6 +104,7 @@ class Snapshot:
             if os.path.exists(path + suffix):
                 os.unlink(path + suffix)
         sums = sums_of_file(place)._replace(identity=self.found.identity, pointer=self.found.pointer)
+        make_sums(place)
         write_sums(place, sums)
         write_sums(place, sums._replace(generation=1))
 
