@@ -15,7 +15,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run demo demo-picture chat-picture live docs test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store soak fuzz clean
+.PHONY: help setup run demo demo-picture chat-picture live docs test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store soak fuzz strace clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ live: $(READY) ## watch a simulation
 docs: $(READY) ## write the tables of docs/ that follow from the code
 	@$(PY) -m docs.tables
 
-test: $(READY) ## tests, then a short campaign of each kind
+test: $(READY) strace ## tests, then a short campaign of each kind
 	@echo "== tests"
 	@$(PY) -m pytest -n auto --maxprocesses 4
 	@echo "== 25 simulated worlds, one node"
@@ -120,6 +120,16 @@ fuzz: $(READY) ## for SECONDS, coverage-guided fuzzing of everything that reads 
 clean: ## remove .venv and everything that the tools created
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	find src sim bench pictures tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The suite that watches real system calls needs strace: a superuser gets it, others are told what is not run.
+strace:
+	@command -v strace >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "== installing strace, to watch the system calls of a real server"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq strace; \
+	  fi; }
+	@command -v strace >/dev/null || echo "== NOT RUN: system calls are not watched, because strace is missing" \
+	  "(sudo apt-get install strace)" >&2
 
 # A bare Debian has python3 without ensurepip: as root, install the missing package; otherwise say how.
 $(READY): pyproject.toml requirements-dev.txt

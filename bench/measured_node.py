@@ -80,6 +80,10 @@ class MeasuredLog:
         return self._log.tight
 
     @property
+    def is_full(self) -> bool:
+        return self._log.is_full
+
+    @property
     def batch_bytes_max(self) -> int:
         return self._log.batch_bytes_max
 

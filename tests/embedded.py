@@ -23,6 +23,7 @@ from nightmail.core.state import ShardState
 from nightmail.engine.data_folder import DataFolder
 from nightmail.engine.filelog import FileLog
 from nightmail.engine.filelog.files import Files, OsFiles
+from nightmail.engine.folder_check import check_folder
 from nightmail.engine.loop import Loop, LoopLimits, Watcher
 from nightmail.engine.ports import EngineError
 from nightmail.engine.saver import SaverLimits
@@ -59,8 +60,12 @@ class Server(Watcher):
     ) -> None:
         self.now, self.said, self.troubles = START, dict[int, Said](), list[str]()
         with ExitStack() as parts:
-            if files is None:
-                parts.callback(DataFolder(folder).close)
+            held = DataFolder(folder) if files is None else None
+            if held:
+                parts.callback(held.close)
+            check_folder(folder, files or OsFiles(folder), vfs)
+            if held:
+                held.sign()
             self.rows = SqliteRows(folder, post=inline, execute=inline, entropy=os.urandom, vfs=vfs, alone=bool(vfs))
             parts.callback(self.rows.close)
             self.log = FileLog(
@@ -128,6 +133,7 @@ def main() -> None:
         os.setuid(NOBODY)
     if asked.what == "hold":
         folder = DataFolder(asked.folder)
+        folder.sign()
         print("held", flush=True)
         sys.stdin.read()
         folder.close()

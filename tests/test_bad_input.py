@@ -22,7 +22,7 @@ from nightmail.engine.filelog.segment import name_of
 from nightmail.engine.loop import LoopLimits
 from nightmail.engine.ports import Damaged, EngineError, InUse, TooNew
 from nightmail.engine.saver import SaverLimits
-from nightmail.engine.sqlite import FILE_NAME, schema
+from nightmail.engine.sqlite import FILE_NAME
 from nightmail.model.answers import Accepted, Done
 from nightmail.model.records import Acked
 from nightmail.model.refusals import DiskFull
@@ -31,6 +31,7 @@ from sim.faults.disk import Disk
 from sim.faults.disk_vfs import DiskVfs
 from tests.embedded import Server, live
 from tests.engine.rig import PHONE, TABLET, a_message
+from tests.engine.sqlite.editing import sum_again
 
 ROOT = Path(__file__).parent.parent
 MESSAGES = 60
@@ -187,7 +188,7 @@ def test_a_database_of_a_newer_version_is_refused_and_left_as_it_was(data: Data)
     before = (data.folder / FILE_NAME).read_bytes()
     assert "has schema 99" in data.refused(TooNew, str(data.folder / FILE_NAME))
     assert (data.folder / FILE_NAME).read_bytes() == before
-    in_database(data, f"PRAGMA user_version = {len(schema.STEPS)}")
+    data.restore()
     assert data.is_whole()
 
 
@@ -207,30 +208,36 @@ def test_a_database_of_somebody_else_is_refused(data: Data) -> None:
 
 
 @pytest.mark.parametrize("left", [None, b""], ids=["gone", "empty"])
-def test_without_its_database_a_log_is_nobodys_and_nothing_is_begun_anew(data: Data, left: bytes | None) -> None:
+def test_without_its_database_a_log_is_refused_and_no_new_database_is_made(data: Data, left: bytes | None) -> None:
     (data.folder / FILE_NAME).unlink()
     if left is not None:
         data.put(FILE_NAME, left)
-    assert "is foreign" in data.refused(Damaged, data.segments[-1])
+    assert "is missing, but its log is there" in data.refused(Damaged, data.segments[-1])
     data.restore()
     assert data.is_whole()
 
 
-def test_a_database_of_an_earlier_time_is_refused_because_the_log_does_not_reach_back(tmp_path: Path) -> None:
+def test_a_database_of_an_earlier_time_is_refused_alone_and_with_all_that_belongs_to_it(tmp_path: Path) -> None:
     server = Server(tmp_path)
     live(server, 10)
     server.close()
-    old = (tmp_path / FILE_NAME).read_bytes()
+    old = {path.name: path.read_bytes() for path in tmp_path.glob(f"{FILE_NAME}*")}
     server = Server(tmp_path)
     for n in range(11, 60):
         server.say(PHONE, a_message(n, text="x" * 300))
     server.loop.save(at_once=True)
     server.close()
-    new = (tmp_path / FILE_NAME).read_bytes()
-    (tmp_path / FILE_NAME).write_bytes(old)
+    new = {path.name: path.read_bytes() for path in tmp_path.glob(f"{FILE_NAME}*")}
+    (tmp_path / FILE_NAME).write_bytes(old[FILE_NAME])
+    with pytest.raises(Damaged, match=r"rows\.db holds checkpoint 7, but its checksums are of 61: "):
+        Server(tmp_path)
+    for name, data in old.items():
+        (tmp_path / name).write_bytes(data)
+    # The log does not reach back that far.
     with pytest.raises(Damaged, match=r"^log-\d{8}\.seg begins at offset \d+: offsets from 8 to \d+ are missing$"):
         Server(tmp_path)
-    (tmp_path / FILE_NAME).write_bytes(new)
+    for name, data in new.items():
+        (tmp_path / name).write_bytes(data)
     server = Server(tmp_path)
     assert len(server.texts()) == 59
     server.close()
@@ -240,6 +247,8 @@ def test_a_damaged_page_that_only_a_later_read_meets_is_told_to_the_operator(dat
     page = 4_096  # the rows begin on the second one
     before = data.files[FILE_NAME]
     data.put(FILE_NAME, before[:page] + b"\xff" * page + before[2 * page :])
+    data.refused(Damaged, f"{FILE_NAME} is damaged at byte {page}: page 2 is not as written")
+    sum_again(data.folder)  # as if it happened after the start
     server = Server(data.folder)
     for _ in range(50):
         server.now += 100

@@ -126,7 +126,7 @@ class _Recorded:
     def __init__(self, batches: list[Stored]) -> None:
         self._batches = batches
         self.last = batches[-1].last if batches else 0
-        self.tight = False
+        self.tight = self.is_full = False
         self.batch_bytes_max = 0
 
     def append(self, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
@@ -159,6 +159,10 @@ class ShadowLog:
     @property
     def tight(self) -> bool:
         return self._log.tight
+
+    @property
+    def is_full(self) -> bool:
+        return self._log.is_full
 
     @property
     def batch_bytes_max(self) -> int:

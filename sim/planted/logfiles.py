@@ -15,7 +15,7 @@ from nightmail.engine.filelog.files import File, Files
 from nightmail.engine.filelog.log import FileLog
 from nightmail.engine.filelog.segment_reader import SegmentReader, read_head
 from nightmail.engine.ports import Stored
-from nightmail.engine.sqlite import connect, statements
+from nightmail.engine.sqlite import connect, page_sums, statements
 
 from .tools import Bug, edit, edit_method, swap
 
@@ -55,9 +55,9 @@ def _whole_segments() -> AbstractContextManager[None]:
 def _unsynced() -> AbstractContextManager[None]:
     ask: Callable[..., None] = connect._set
 
-    def lazy(db: object, place: object, pragma: str, value: object, want: object) -> None:
+    def lazy(db: object, database: object, pragma: str, value: object, want: object) -> None:
         value, want = ("OFF", 0) if pragma == "synchronous" else (value, want)
-        ask(db, place, pragma, value, want)
+        ask(db, database, pragma, value, want)
 
     return swap(ask, lazy)
 
@@ -86,7 +86,13 @@ BUGS = (
     Bug("SQLite does not sync", _unsynced, ("powercuts", "node"), ROWS),
     Bug("a checkpoint is not one transaction", _in_pieces, ("powercuts", "node"), ROWS),
     Bug("the write-ahead log is believed after a failed sync",
-        lambda: swap(connect.refresh_wal, lambda _place: None), ("powercuts", "node"), ROWS),
+        lambda: swap(connect.refresh_wal, lambda _database: None), ("powercuts", "node"), ROWS),
+    Bug("the checksums of pages are not synced before the pages are moved",
+        edit(page_sums.write_sums, "file.xSync(apsw.SQLITE_SYNC_FULL)", "pass"), ("powercuts", "node"), ROWS),
+    Bug("a page is moved without its checksum",
+        edit(connect.restart_wal, "_sum_wal(database, db)", "pass"), ("powercuts", "node"), ROWS),
+    Bug("bytes that mean nothing count for a page's checksum",
+        edit(page_sums.page_sum, "unused_middle(page, header)", "(0, 0)"), ("powercuts", "node"), ROWS),
     Bug("of the delivery log's pieces the last is not stored",
         edit(statements.write, "enumerate(others, 1)", "enumerate(others[:-1], 1)"), ("powercuts",), ROWS),
     Bug("a block of the delivery log is dropped before its time",

@@ -30,6 +30,7 @@ from random import Random
 import apsw
 
 from nightmail.engine.filelog import FileLog
+from nightmail.engine.folder_check import check_folder
 from nightmail.engine.memory import MemoryRows
 from nightmail.engine.ports import (
     Checkpoint,
@@ -201,6 +202,7 @@ class Case:
                 self.endings["cuts_in_recovery" if self._is_made else "cuts_at_birth"] += 1
 
     def _open(self) -> tuple[SqliteRows, FileLog]:
+        check_folder(Path(FOLDER), self._disk.files(FOLDER), self._vfs.name)
         rows = SqliteRows(
             Path(FOLDER),
             post=inline,

@@ -18,6 +18,7 @@ import apsw
 from nightmail.core.state import NEWEST_FOLD, ShardState
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.filelog import FileLog
+from nightmail.engine.folder_check import check_folder
 from nightmail.engine.loop import Loop, LoopLimits, Watcher
 from nightmail.engine.memory import MemoryRegistry
 from nightmail.engine.ports import Damaged, EngineError, EntryRange, Failed, Found, Overtaken
@@ -163,6 +164,7 @@ class Node(Watcher):
 
     def _open(self) -> None:
         self._life += 1
+        check_folder(Path(FOLDER), self.disk.files(FOLDER), self._vfs.name)
         rows = self._rows = SqliteRows(
             Path(FOLDER), post=self._soon, execute=self._job, entropy=self.world.chance.randbytes,
             settings=SqliteSettings(cache_kib=64, wal_truncate_ms=2_000, wal_pages=64), vfs=self._vfs.name, alone=True,

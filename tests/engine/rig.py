@@ -64,6 +64,7 @@ class HeldLog:
     def __init__(self) -> None:
         self.stored = MemoryLog()
         self.holds = self.tight = False
+        self.is_full = True
         self.held: tuple[int, Sequence[bytes], Callable[[int | None], None]] | None = None
         self.batch_bytes_max = 1 << 40
         self.batches: list[tuple[int, list[bytes]]] = []

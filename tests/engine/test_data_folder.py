@@ -18,6 +18,7 @@ def test_the_folder_is_made_and_nobody_else_can_read_it(tmp_path: Path) -> None:
 
 def test_a_folder_is_held_by_one_and_says_by_whom(tmp_path: Path) -> None:
     held = DataFolder(tmp_path)
+    held.sign()
     with pytest.raises(InUse, match=f"is in use by process {os.getpid()}$"):
         DataFolder(tmp_path)
     held.close()
@@ -27,10 +28,17 @@ def test_a_folder_is_held_by_one_and_says_by_whom(tmp_path: Path) -> None:
 
 def test_a_holder_that_cannot_be_read_is_another_process(tmp_path: Path) -> None:
     held = DataFolder(tmp_path)
-    (tmp_path / LOCK_NAME).write_bytes(b"")
     with pytest.raises(InUse, match=r"is in use by another process$"):
         DataFolder(tmp_path)
     held.close()
+
+
+def test_until_it_is_signed_nothing_in_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / LOCK_NAME).write_bytes(b"4711\n")
+    os.utime(tmp_path / LOCK_NAME, ns=(1, 1))
+    DataFolder(tmp_path).close()
+    assert (tmp_path / LOCK_NAME).read_bytes() == b"4711\n"
+    assert (tmp_path / LOCK_NAME).stat().st_mtime_ns == 1
 
 
 def test_a_folder_that_cannot_be_made_is_refused_in_one_sentence(tmp_path: Path) -> None:

@@ -371,6 +371,12 @@ def test_the_log_is_trimmed_no_further_than_what_is_saved() -> None:
     assert {upto for upto, _ in rig.log.trims} == {0}
 
 
+def test_a_disk_that_fails_is_not_called_full() -> None:
+    rig = started(SELDOM)
+    rig.log.tight, rig.log.is_full = True, False
+    assert rig.answers(rig.say(PHONE, a_message(1))) == [Unavailable()]
+
+
 def test_while_space_is_tight_it_is_looked_for_more_often() -> None:
     rig = started()
     rig.wait(10_000)

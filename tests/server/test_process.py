@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
 
-import apsw
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
@@ -20,6 +19,7 @@ from websockets.typing import Subprotocol
 from nightmail.wire.closing import CloseCode
 from nightmail.wire.frames import decode_from_server, encode
 from nightmail.wire.items import PATH, SUBPROTOCOL, VERSION, Hello, Welcome
+from tests.engine.sqlite.editing import edit
 from tests.server.rig import WAIT_S, Asker
 
 ROOT = Path(__file__).parent.parent.parent
@@ -134,21 +134,34 @@ def test_a_damaged_folder_is_not_served(tmp_path: Path) -> None:
     assert "rows.db" in said
 
 
+def test_a_start_that_is_refused_changes_nothing(tmp_path: Path) -> None:
+    with process(tmp_path) as (running, asker):
+        ada = asker.register("ada")
+        running.kill()
+        running.wait(WAIT_S)
+    (tmp_path / "rows.db").rename(tmp_path / "aside")
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()}
+    code, said = ends(begin(tmp_path))
+    assert (code, said.count("\n")) == (4, 1)
+    assert before == {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()}
+    (tmp_path / "aside").rename(tmp_path / "rows.db")
+    with process(tmp_path) as (_, asker):
+        assert asker.get("/v1/devices", ada).status == 200
+
+
 def test_a_damaged_row_ends_it_with_a_sentence_that_names_the_row(tmp_path: Path) -> None:
     with process(tmp_path) as (running, asker):
         ada = asker.register("ada")
         running.terminate()
         assert ends(running)[0] == 0
-    db = apsw.Connection(str(tmp_path / "rows.db"))
-    (good,) = db.execute("SELECT value FROM account").fetchall()[0]
-    db.execute("UPDATE account SET value = x'c1'")
+    ((good,),) = edit(tmp_path, "SELECT value FROM account")
+    edit(tmp_path, "UPDATE account SET value = ?", (good[:-5] + b"\0" + good[-4:],))
     with process(tmp_path) as (running, asker):
         with suppress(OSError, HTTPException):
             asker.get("/v1/devices", ada)
         code, said = ends(running)
     *_, sentence = said.splitlines()
-    assert (code, sentence) == (4, f"nightmail: the row ACCOUNT {ada.account} is stored, but cannot be read")
-    db.execute("UPDATE account SET value = ?", (good,))
-    db.close()
+    assert (code, sentence) == (4, f"nightmail: the row ACCOUNT {ada.account} is stored, but is not what was written")
+    edit(tmp_path, "UPDATE account SET value = ?", (good,))
     with process(tmp_path) as (_, asker):
         assert asker.get("/v1/devices", ada).status == 200

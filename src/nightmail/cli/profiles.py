@@ -26,6 +26,7 @@ from nightmail.client.errors import Misused
 from nightmail.client.limits import ClientLimits
 from nightmail.client.link.http import Http
 from nightmail.client.link.route import ServerRoute
+from nightmail.client.profile.key_places import write_durably
 
 from .errors import Exit, Failure
 from .unlocking import passphrase_option, secret_for
@@ -105,7 +106,8 @@ def servers_of(path: Path | None, given: Sequence[str] = ()) -> list[str]:
 
 
 def remember_servers(path: Path, servers: Sequence[str]) -> None:
-    (path / SERVERS_FILE).write_text("".join(f"{server}\n" for server in servers))
+    """Store them in the profile, durably. Raises ProfileError."""
+    write_durably(path / SERVERS_FILE, "".join(f"{server}\n" for server in servers).encode())
 
 
 def client_of(path: Path, servers: Sequence[str], **options: Any) -> Client:

@@ -67,12 +67,17 @@ encode_row = msgspec.msgpack.Encoder().encode
 a load. A set would not: rows have none."""
 
 
+def row_name(key: RowKey) -> str:
+    """A row, in a sentence for the operator."""
+    return " ".join(("the row", key.kind.name, str(key.a), *([str(key.b)] if key.b else ())))
+
+
 class BadRow(ValueError):
     """Bytes that are no row of the kind they were stored as."""
 
     def __init__(self, what: RowKey | str) -> None:
         if isinstance(what, RowKey):
-            what = " ".join(("the row", what.kind.name, str(what.a), *([str(what.b)] if what.b else ())))
+            what = row_name(what)
         super().__init__(f"{what} is stored, but cannot be read")
 
 

@@ -330,7 +330,9 @@ class Loop:
         """While space or time runs out, only what gives some back is taken."""
         if body.frees_space:
             return None
-        return DiskFull() if self._log.tight else Overloaded()
+        if not self._log.tight:
+            return Overloaded()
+        return DiskFull() if self._log.is_full else Unavailable()
 
     def _weigh(self) -> None:
         """Is there more to save than may wait? Asked when that changes, not for every record."""

@@ -34,6 +34,10 @@ class MemoryLog:
     def tight(self) -> bool:
         return False
 
+    @property
+    def is_full(self) -> bool:
+        return False
+
     def replay(self, after: int) -> Iterator[Stored]:
         if after < self._trimmed:
             raise Damaged(f"the log begins after offset {self._trimmed}, but what follows {after} is needed")

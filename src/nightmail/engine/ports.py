@@ -88,6 +88,11 @@ class Log(Protocol):
         """Space runs out: append only what frees space (acknowledgements)."""
         ...
 
+    @property
+    def is_full(self) -> bool:
+        """`tight`, because the disk has no space; not because it fails, or for want of anything else."""
+        ...
+
     def replay(self, after: int) -> Iterator[Stored]:
         """Every durable batch with a record above `after`, oldest first. Raises Damaged if one is missing.
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from nightmail.core.state import NEWEST_FOLD
 from nightmail.engine.data_folder import DataFolder
 from nightmail.engine.filelog.files import OsFiles
+from nightmail.engine.folder_check import check_folder
 from nightmail.engine.loop import Loop
 from nightmail.engine.ports import Post
 from nightmail.engine.sqlite import SqliteRows
@@ -52,7 +53,12 @@ class Heart:
         self._limits = config.fold
         self.folder = folder = Path(config.data.folder)
         with ExitStack() as parts:
-            parts.callback(DataFolder(folder).close)
+            held = DataFolder(folder)
+            parts.callback(held.close)
+            files = OsFiles(folder)
+            # Everything is looked at before anything is opened for writing: a start that is refused changes nothing.
+            check_folder(folder, files)
+            held.sign()
             writer = Worker(post, "log writer")
             parts.callback(writer.close)
             saver = Worker(post, "saver")
@@ -62,7 +68,7 @@ class Heart:
             self.rows = SqliteRows(folder, post=post, execute=saver, entropy=os.urandom, settings=config.sqlite)
             parts.callback(self.rows.close)
             self.log = WatchedLog(
-                OsFiles(folder), self.rows.identity, after=self.rows.pointer, post=post, execute=writer,
+                files, self.rows.identity, after=self.rows.pointer, post=post, execute=writer,
                 segment_bytes=config.data.segment_bytes, segment_age_ms=config.data.segment_age_ms,
             )  # fmt: skip
             self.log.figures, self.log.pace_ns = figures, time.monotonic_ns

@@ -20,9 +20,8 @@ from uvicorn.config import Config as UvicornConfig
 from uvicorn.server import ServerState
 
 from .config import ServerSettings
+from .spare_descriptors import Descriptors
 
-BACKLOG = 256
-"""Connections that the kernel may hand over at once: all of them are taken in one turn of the event loop."""
 HANDSHAKE_S = 10.0
 """As long as `gateway.hello_ms` allows for the first request."""
 
@@ -67,10 +66,12 @@ class ListeningSocket:
             )  # fmt: skip
 
         self.refresh()
+        descriptors = Descriptors()
         context = _tls(settings)
         try:
             self._server = await loop.create_server(
-                build, settings.host, settings.port, ssl=context, backlog=BACKLOG, start_serving=True,
+                lambda: descriptors.guard(build), settings.host, settings.port, ssl=context,
+                backlog=descriptors.backlog, start_serving=True,
                 ssl_handshake_timeout=HANDSHAKE_S if context else None,
             )  # fmt: skip
         except OSError as error:

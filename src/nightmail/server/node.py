@@ -80,8 +80,6 @@ class Node:
         self.desk = desk = LoopDesk(os.urandom, pace)
         self.heart = heart = Heart(config, self.figures, self._post, self._later, desk.on_effects)
         try:
-            token = operator_token(config.operator, heart.folder)
-            secret = secret_from(config.accounts.secret, heart.folder / SECRET_FILE)
             self._webhook = webhook_of(config.accounts)
             form = Form(config.form, config.fold)
             registry = MemoryRegistry(config.gateway.silence_ms)
@@ -91,6 +89,9 @@ class Node:
             )  # fmt: skip
             desk.attend(heart.loop, gateway, tracer=heart.tracer)
             heart.recover()
+            # Only now: a folder that is refused gets no new files.
+            token = operator_token(config.operator, heart.folder)
+            secret = secret_from(config.accounts.secret, heart.folder / SECRET_FILE)
             self.message_counts = MessageCounts(lambda device: registry.find(device, pace()) is not None)
             self.message_counts.skip(heart.loop.state)
             self.metrics = Metrics(self)
@@ -139,7 +140,7 @@ class Node:
         if not self.heart.loop.ready:
             reasons.append("what is stored is still being read")
         if self.heart.log.tight:
-            reasons.append("the disk is full")
+            reasons.append(self.heart.log.why_tight)
         if self.heart.loop.overloaded:
             reasons.append("too much waits to be saved")
         return reasons

@@ -104,7 +104,10 @@ class WatchedLog(FileLog):
             figures.slowest_ms = max(figures.slowest_ms, int(took_ms))
             if first is None:
                 figures.failed_commits += 1
-                log.error("a batch could not be written; it was answered: unavailable", extra={"records": len(records)})
+                log.error(
+                    "a batch could not be written; it was answered: unavailable",
+                    extra={"records": len(records), "why": self.failure or self.why_tight},
+                )
             else:
                 figures.records += len(records)
             done(first)

@@ -10,6 +10,7 @@ import os
 import secrets
 from pathlib import Path
 
+from nightmail.engine.durable import sync_folder
 from nightmail.engine.ports import Unwritable
 
 
@@ -39,3 +40,4 @@ def _write(file: Path, secret: str) -> None:
     finally:
         os.close(handle)
     draft.rename(file)
+    sync_folder(file.parent)

@@ -84,6 +84,8 @@ class MemoryFiles:
         self.doomed: set[str] = set()
         self.changes = 0
         self.full = self.writes_fail = self.syncs_fail = self.removals_fail = False
+        self.shortage = errno.ENOSPC
+        """Why nothing can be created while `full`."""
         self.written_of_a_failed_write = 0
         self.moments_left: int | None = None
         """After so many steps the power is cut."""
@@ -100,7 +102,7 @@ class MemoryFiles:
     def create(self, name: str, size: int) -> MemoryFile:
         self.changes += 1
         if self.full:
-            raise OSError(errno.ENOSPC, "disk full")
+            raise OSError(self.shortage, "it cannot be made")
         if name in self.seen:
             raise FileExistsError(name)
         self.pass_moment()

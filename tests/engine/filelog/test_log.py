@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -338,6 +339,25 @@ def test_a_full_disk_makes_the_log_tight_while_appends_go_on() -> None:
     assert found(opened(files.after_power_cut())) == [X, X, X, b"ack", X, b"ack", X]
 
 
+@pytest.mark.parametrize(
+    ("number", "is_full", "why"),
+    [
+        (errno.ENOSPC, True, "the disk is full (ENOSPC)"),
+        (errno.EDQUOT, True, "the disk quota is used up (EDQUOT)"),
+        (errno.EIO, False, "the disk failed (EIO)"),
+        (errno.EMFILE, False, "this process has no file descriptors left (EMFILE)"),
+        (errno.EROFS, False, "the file system can only be read (EROFS)"),
+    ],
+)
+def test_why_there_is_no_spare_is_said_as_it_is(number: int, is_full: bool, why: str) -> None:
+    files = MemoryFiles()
+    log = opened(files)
+    files.full, files.shortage = True, number
+    for _ in range(3):
+        append(log, X)
+    assert (log.tight, log.is_full, log.why_tight) == (True, is_full, why)
+
+
 def test_a_failed_write_on_a_full_disk_is_got_over_when_there_is_room_again() -> None:
     files = MemoryFiles()
     log = opened(files)
@@ -370,7 +390,7 @@ def test_an_append_waits_for_the_spare_that_is_being_made() -> None:
 def test_a_log_that_cannot_begin_says_so() -> None:
     files = MemoryFiles()
     files.full = True
-    with pytest.raises(Unwritable, match="disk full"):
+    with pytest.raises(Unwritable, match=r"the disk is full \(ENOSPC\)$"):
         opened(files)
 
 

@@ -24,6 +24,7 @@ from nightmail.engine.ports import (
     saving,
 )
 from nightmail.engine.sqlite import DEFAULTS, FILE_NAME, SqliteRows, SqliteSettings, connect, schema, statements
+from nightmail.engine.sqlite.database_file import DatabaseFile
 from nightmail.engine.sqlite.statements import marks
 from nightmail.model.rows import Kept, Stream
 
@@ -366,7 +367,7 @@ def test_a_newer_schema_is_too_new_and_stays_as_it_was(tmp_path: Path) -> None:
     db.execute("PRAGMA user_version = 99")
     db.close()
     before = everything_in(tmp_path)
-    with pytest.raises(TooNew, match="has schema 99; this version of Nightmail knows schemas up to 6"):
+    with pytest.raises(TooNew, match="has schema 99; this version of Nightmail knows schemas up to 7"):
         a_store(tmp_path)
     assert {name: data for name, data in everything_in(tmp_path).items() if data} == before
 
@@ -388,7 +389,7 @@ def test_a_folder_that_is_not_there_is_unwritable(tmp_path: Path) -> None:
 def test_a_pragma_that_did_not_take_is_noticed(tmp_path: Path) -> None:
     db = apsw.Connection(str(tmp_path / "x"))
     with pytest.raises(EngineError, match="answers synchronous = 2, but 3 is needed"):
-        connect._set(db, connect.DatabaseFile("x"), "synchronous", "FULL", 3)  # pyright: ignore[reportPrivateUsage]
+        connect._set(db, DatabaseFile("x"), "synchronous", "FULL", 3)  # pyright: ignore[reportPrivateUsage]
     db.close()
 
 

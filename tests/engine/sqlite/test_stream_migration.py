@@ -16,6 +16,7 @@ from nightmail.model.rows import Stream
 from nightmail.model.words import Kind, Lane
 
 BEFORE = schema.STEPS[: schema.STEPS.index(schema.pack_streams)]
+AFTER = schema.STEPS[: len(BEFORE) + 1]
 TAG = b"sixteen bytes, 1"
 
 
@@ -25,7 +26,7 @@ def test_streams_of_an_older_schema_answer_as_they_did(tmp_path: Path) -> None:
     normal = [9, 8, {8: Accepted("eight", TAG, 500, 3), 9: Accepted("nine", b"", 501, 0)}]
     old = msgspec.msgpack.encode([501, [normal, [0, 1, {}]]])
     db.executemany("INSERT INTO stream (a, b, version, value) VALUES (?, 7, 1, ?)", [(a, old) for a in range(SOME + 1)])
-    schema.migrate(db, bytes)
+    schema.migrate(db, bytes, AFTER)
     values = {row[0] for row in db.execute("SELECT value FROM stream")}
     db.close()
     assert len(values) == 1

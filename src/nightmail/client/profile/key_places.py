@@ -30,13 +30,25 @@ def write_durably(path: Path, content: bytes) -> None:
             out.flush()
             os.fsync(out.fileno())
         beside.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _sync_folder(path.parent)
     except OSError as error:
         raise ProfileError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def make_folder(path: Path) -> None:
+    """Make it and its parents if they are missing, readable by their owner only; their names are durable."""
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for made in missing:
+        _sync_folder(made.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 # --- a file -----------------------------------------------------------------------------------

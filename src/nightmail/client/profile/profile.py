@@ -18,6 +18,7 @@ from nightmail.client.errors import ProfileDamaged, ProfileError, ProfileInUse
 from nightmail.client.store.sqlite import NAME, SqliteStore
 
 from . import keybox
+from .key_places import make_folder
 from .protection import KeyFile, Secret
 
 LOCK_NAME = "lock"
@@ -33,7 +34,7 @@ class Profile:
         """
         self.path = path
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(path)
             os.chmod(path, 0o700)
             self._lock: int | None = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:

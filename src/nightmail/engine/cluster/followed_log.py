@@ -69,6 +69,10 @@ class FollowedLog:
         return False
 
     @property
+    def is_full(self) -> bool:
+        return False
+
+    @property
     def batch_bytes_max(self) -> int:
         return self._shared.batch_bytes_max
 

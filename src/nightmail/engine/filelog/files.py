@@ -10,6 +10,8 @@ import os
 from pathlib import Path
 from typing import Protocol
 
+from nightmail.engine.durable import sync_folder
+
 
 class File(Protocol):
     def read(self, offset: int, size: int) -> bytes:
@@ -79,7 +81,7 @@ class OsFiles:
         try:
             os.posix_fallocate(descriptor, 0, size)
             os.fsync(descriptor)
-            self._sync_folder()
+            sync_folder(self._folder)
         except OSError:
             os.close(descriptor)
             path.unlink(missing_ok=True)
@@ -91,10 +93,3 @@ class OsFiles:
 
     def remove(self, name: str) -> None:
         os.unlink(self._folder / name)
-
-    def _sync_folder(self) -> None:
-        descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

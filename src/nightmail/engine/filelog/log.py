@@ -23,6 +23,7 @@ from nightmail.engine.filelog.files import Files
 from nightmail.engine.filelog.recovery import OpenSegment, close_quietly, create_segment, recover, remove_segments
 from nightmail.engine.filelog.replay import UsedSegment, begins_late, replay
 from nightmail.engine.filelog.segment import SECTOR, SegmentHead, encode_batch, length_of, name_of, span_of
+from nightmail.engine.os_errors import cause, is_out_of_space
 from nightmail.engine.ports import Post, Stored, Unwritable
 from nightmail.engine.worker import Execute
 
@@ -74,6 +75,9 @@ class FileLog:
         self._held: _Append | None = None
         """Requested, but not given to the disk yet."""
         self._appending = self._writing = self._making = self._tight = self._closed = False
+        self._shortage: int | None = None
+        self.failure = ""
+        """Why the newest write or sync that failed did so."""
         if self._current is None and self._spare is None:
             self._begin(fresh=not found.numbers)
         self._drop()
@@ -90,6 +94,15 @@ class FileLog:
         While one is being created there is room enough: the current segment is new.
         """
         return self._tight
+
+    @property
+    def is_full(self) -> bool:
+        return self._tight and is_out_of_space(self._shortage)
+
+    @property
+    def why_tight(self) -> str:
+        """Why no spare could be created, in words."""
+        return cause(self._shortage)
 
     @property
     def batch_bytes_max(self) -> int:
@@ -158,7 +171,8 @@ class FileLog:
             try:
                 here.file.write(here.position, batch)
                 here.file.sync()
-            except OSError:
+            except OSError as error:
+                self.failure = cause(error.errno)
                 close_quietly(here.file)
                 self._post(failed)
             else:
@@ -204,8 +218,8 @@ class FileLog:
             self._spare = create_segment(self._files, head)
         except OSError as error:
             if fresh:
-                raise Unwritable(f"{name_of(head.number)} cannot be created: {error}") from error
-            self._tight = True
+                raise Unwritable(f"{name_of(head.number)} cannot be created: {cause(error.errno)}") from error
+            self._tight, self._shortage = True, error.errno
         else:
             self._keep(self._spare)
 
@@ -218,15 +232,16 @@ class FileLog:
         def make() -> None:
             try:
                 made = create_segment(self._files, head)
-            except OSError:
-                self._post(lambda: self._made(None))
+            except OSError as error:
+                number = error.errno
+                self._post(lambda: self._made(None, number))
             else:
                 self._post(lambda: self._made(made))
 
         self._execute(make)
 
-    def _made(self, made: OpenSegment | None) -> None:
-        self._making = False
+    def _made(self, made: OpenSegment | None, shortage: int | None = None) -> None:
+        self._making, self._shortage = False, shortage
         if made is not None and self._closed:
             close_quietly(made.file)
             return

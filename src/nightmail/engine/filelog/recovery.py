@@ -58,7 +58,7 @@ class Recovered:
 
 
 @dataclass(slots=True)
-class _Verdict:
+class LogVerdict:
     found: Recovered
     tail: SegmentHead | None = None
     final: Batch | None = None
@@ -73,7 +73,7 @@ class _Verdict:
 
 def recover(files: Files, identity: bytes, after: int, segment_bytes: int) -> Recovered:
     """Read the log as far as a checkpoint at `after` needs it. Raises Damaged, TooNew or Unwritable."""
-    verdict = _judge(files, identity, after)
+    verdict = judge(files, identity, after)
     found = verdict.found
     try:
         _settle(files, verdict, segment_bytes)
@@ -123,12 +123,13 @@ def close_quietly(file: File) -> None:
 # --- the verdict ------------------------------------------------------------------------------
 
 
-def _judge(files: Files, identity: bytes, after: int) -> _Verdict:
+def judge(files: Files, identity: bytes, after: int) -> LogVerdict:
+    """What the log holds, as far as a checkpoint at `after` needs it. Reads only; raises like `recover`."""
     try:
         numbers = sorted(number for name in files.names() if (number := number_of(name)) is not None)
     except OSError as error:
         raise Unwritable(f"the log's folder cannot be read: {error}") from error
-    verdict = _Verdict(Recovered(numbers, numbers[-1] + 1 if numbers else 1))
+    verdict = LogVerdict(Recovered(numbers, numbers[-1] + 1 if numbers else 1))
     found = verdict.found
     for number, newer in zip(reversed(numbers), [None, *reversed(numbers)], strict=False):
         if newer is not None and number + 1 != newer:
@@ -154,7 +155,7 @@ def _judge(files: Files, identity: bytes, after: int) -> _Verdict:
     return verdict
 
 
-def _judge_end(verdict: _Verdict, file: File, head: SegmentHead) -> None:
+def _judge_end(verdict: LogVerdict, file: File, head: SegmentHead) -> None:
     """No newer segment holds a batch: is this one the end of the log, and where does it end?"""
     found, reader = verdict.found, SegmentReader(file, head)
     while (batch := reader.next()) is not None:
@@ -200,7 +201,7 @@ def _check_reach(found: Recovered, after: int, unread: int | None) -> None:
 # --- after the verdict ------------------------------------------------------------------------
 
 
-def _settle(files: Files, verdict: _Verdict, segment_bytes: int) -> None:
+def _settle(files: Files, verdict: LogVerdict, segment_bytes: int) -> None:
     found = verdict.found
     if verdict.tail is not None and verdict.final is not None:
         tail = OpenSegment(files.open(name_of(verdict.tail.number)), verdict.tail, verdict.continue_at or 0)

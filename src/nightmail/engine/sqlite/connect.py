@@ -9,30 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
 
 import apsw
 
-from nightmail.engine.ports import Damaged, EngineError, Unwritable
+from nightmail.engine.os_errors import cause
+from nightmail.engine.ports import Damaged, EngineError, InUse, Unwritable
 
 from . import schema
+from .database_file import COPY_BYTES, DatabaseFile, open_raw
+from .page_sums import read_sums, refresh_sums, sums_of_file, with_frames, write_sums
+from .pages import PAGE_BYTES
 
 BUSY_MS = 5_000
-PAGE_BYTES = 4_096
-_COPY_BYTES = 1 << 16
-"""SQLite's own VFS refuses a write of 128 KiB or more, and reports a full disk."""
-
-
-class DatabaseFile(NamedTuple):
-    """Where a database is and how to reach it."""
-
-    path: str
-    vfs: str = ""
-    """"" is the operating system's."""
-    alone: bool = False
-    """One connection, exclusive: for a VFS without shared memory. Saves must then run inline."""
-    cache_kib: int = 8_192
-    """Page cache of the connection that writes."""
 
 
 def open_writer(database: DatabaseFile, entropy: schema.Entropy) -> apsw.Connection:
@@ -43,6 +31,7 @@ def open_writer(database: DatabaseFile, entropy: schema.Entropy) -> apsw.Connect
         schema.check(db, database.path)
         if db.readonly("main"):
             raise Unwritable(f"{database.path} can be read but not written")
+        refresh_sums(database)
         db.execute(f"PRAGMA page_size = {PAGE_BYTES}").fetchall()  # has an effect only on a new database
         _set(db, database, "journal_mode", "WAL", "wal")
         _set(db, database, "synchronous", "FULL", 2)
@@ -52,9 +41,11 @@ def open_writer(database: DatabaseFile, entropy: schema.Entropy) -> apsw.Connect
         _set(db, database, "cache_size", -database.cache_kib, -database.cache_kib)
         # We truncate the log ourselves: a failure within a commit would look like a failed commit.
         _set(db, database, "wal_autocheckpoint", 0, 0)
+        if schema.number(db, "user_version") < schema.SUMMED:
+            _begin_sums(database, db)
         schema.migrate(db, entropy)
         with suppress(apsw.FullError):  # then it is done later: reading and acknowledging must go on
-            truncate_wal(db)
+            truncate_wal(database, db)
     except BaseException:
         db.close(True)
         raise
@@ -87,17 +78,12 @@ def refresh_wal(database: DatabaseFile) -> None:
         return  # There is none. If there is one that cannot be opened, SQLite will report it.
     try:
         size = file.xFileSize()
-        for offset in range(0, size, _COPY_BYTES):
-            file.xWrite(file.xRead(min(_COPY_BYTES, size - offset), offset), offset)
+        for offset in range(0, size, COPY_BYTES):
+            file.xWrite(file.xRead(min(COPY_BYTES, size - offset), offset), offset)
         if size:
             file.xSync(apsw.SQLITE_SYNC_FULL)
     finally:
         file.xClose()
-
-
-def open_raw(database: DatabaseFile, path: str) -> apsw.VFSFile:
-    """A file's bytes through SQLite's own VFS: closing a descriptor of our own would drop its locks."""
-    return apsw.VFSFile(database.vfs, path, [apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_MAIN_DB, 0])
 
 
 @contextmanager
@@ -114,30 +100,56 @@ def transaction(db: apsw.Connection) -> Generator[None]:
         raise
 
 
-def restart_wal(db: apsw.Connection) -> None:
+def restart_wal(database: DatabaseFile, db: apsw.Connection) -> None:
     """Move everything into the database file, and let the write-ahead log restart in the space it has.
 
     For a log that is full, not for one that is old: its old content stays readable until it is
     overwritten or truncated.
     """
+    _sum_wal(database, db)
     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
 
 
-def drain_wal(db: apsw.Connection) -> None:
+def drain_wal(database: DatabaseFile, db: apsw.Connection) -> None:
     """Move into the database file what no reader needs, and wait for no reader.
 
     If that was everything, the next commit restarts the write-ahead log in the space it has.
     """
+    _sum_wal(database, db)
     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
 
-def truncate_wal(db: apsw.Connection) -> None:
+def truncate_wal(database: DatabaseFile, db: apsw.Connection) -> None:
     """Move everything into the database file and truncate the write-ahead log to 0 bytes."""
+    _sum_wal(database, db)
     db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
-def explain(error: BaseException, path: str) -> EngineError:
-    """The exception whose name says what the operator can do, with one sentence."""
+def _begin_sums(database: DatabaseFile, db: apsw.Connection) -> None:
+    """A database without checksums of its pages gets them, before the step that says that it has them."""
+    # SQLite syncs the folder with a connection's first commit: then the names of the two files are durable.
+    db.execute(f"PRAGMA user_version = {schema.number(db, 'user_version')}")
+    db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    sums = sums_of_file(database)
+    write_sums(database, sums)
+    write_sums(database, sums._replace(generation=1))
+
+
+def _sum_wal(database: DatabaseFile, db: apsw.Connection) -> None:
+    """Write down the checksums of what is about to be moved. Raises Damaged if there are none to go on from."""
+    frames, moved = db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+    if frames <= moved:
+        return
+    if (sums := read_sums(database)) is None:
+        raise Damaged(f"the checksums of {database.path} are missing or damaged")
+    write_sums(database, with_frames(database, sums, frames, schema.read_identity(db), schema.read_pointer(db)))
+
+
+def explain(error: BaseException, path: str, number: int = 0) -> EngineError:
+    """The exception whose name says what the operator can do, with one sentence.
+
+    `number`: the error of the system call that failed, if SQLite knows it.
+    """
     if isinstance(error, EngineError):
         return error
     if isinstance(error, apsw.NotADBError):
@@ -146,9 +158,13 @@ def explain(error: BaseException, path: str) -> EngineError:
         return Damaged(f"{path} is damaged: {error}")
     if isinstance(error, (apsw.ReadOnlyError, apsw.CantOpenError, apsw.PermissionsError, PermissionError)):
         return Unwritable(f"{path} cannot be opened for writing: {error}")
+    if isinstance(error, apsw.BusyError):
+        return InUse(f"{path} is open in another program")
     if isinstance(error, apsw.FullError):
         return EngineError(f"no space is left to write {path}")
-    return EngineError(f"{path} could not be read or written: {error}")
+    if isinstance(error, OSError):
+        number = error.errno or number
+    return EngineError(f"{path} could not be read or written: {cause(number) if number else error}")
 
 
 def _connect(database: DatabaseFile) -> apsw.Connection:

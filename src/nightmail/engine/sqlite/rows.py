@@ -13,16 +13,18 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import apsw
 from msgspec import Struct
 
-from nightmail.engine.ports import Checkpoint, EngineError, Failed, Found, Overtaken, Post, is_nowhere
+from nightmail.core.state import row_name
+from nightmail.engine.ports import Checkpoint, Damaged, EngineError, Failed, Found, Overtaken, Post, is_nowhere
 from nightmail.engine.worker import Execute
-from nightmail.model.rows import Need, RowKey
+from nightmail.model.rows import EntryRange, Need, RowKey
 
-from . import connect, schema, statements
+from . import connect, row_sums, schema, statements
+from .database_file import DatabaseFile
 from .erasure import Eraser
 
 T = TypeVar("T")
@@ -65,7 +67,7 @@ class SqliteRows:
         vfs: str = "",
         alone: bool = False,
     ) -> None:
-        self._database = connect.DatabaseFile(str(folder / FILE_NAME), vfs, alone, settings.cache_kib)
+        self._database = DatabaseFile(str(folder / FILE_NAME), vfs, alone, settings.cache_kib)
         self._post = post
         self._execute = execute
         self._entropy = entropy
@@ -108,7 +110,7 @@ class SqliteRows:
             with self._reading:
                 wanted = shard, after, upto, limit
                 found = self._using(self._reader).execute(statements.READ_FORWARDS, wanted).fetchall()
-                return cast("list[tuple[int, bytes]]", found)
+            return _checked_forwards(shard, found)
 
         self._answer(read, done)
 
@@ -117,6 +119,8 @@ class SqliteRows:
             found = read()
         except apsw.NoMemError as error:
             raise MemoryError from error  # A retry would not help.
+        except Damaged:
+            raise  # Nor would one here.
         except (apsw.Error, OSError, EngineError) as error:
             self._reopen_soon()
             done(Failed(str(connect.explain(error, self._database.path))))
@@ -154,9 +158,9 @@ class SqliteRows:
                 if is_nowhere(need):
                     found.append(None if isinstance(need, RowKey) else [])
                 elif isinstance(need, RowKey):
-                    found.append(query(*statements.read_row(need)).get)  # pyright: ignore[reportArgumentType]
+                    found.append(_checked_row(need, query(*statements.read_row(need)).get))
                 else:
-                    found.append(query(statements.READ_RANGE, need).fetchall())  # pyright: ignore[reportArgumentType]
+                    found.append(_checked_entries(need, query(statements.READ_RANGE, need).fetchall()))
         return found
 
     def recall(self, devices: Collection[int], since: int) -> Iterator[bytes]:
@@ -175,12 +179,16 @@ class SqliteRows:
                 following = upto + 1
 
     def _recall_pieces(self, upto: int) -> Iterator[bytes]:
-        found = self._recall(statements.READ_FIRST_PIECE, upto)
+        whole: Callable[..., bool] = row_sums.note_is_whole
+        query, binding = statements.READ_FIRST_PIECE, (upto,)
         for nth in count(1):
-            if not found:
+            if not (found := self._recall(query, *binding)):
                 return
-            yield cast("bytes", found[0][0])
-            found = self._recall(statements.READ_PIECE, upto, nth)
+            *others, lines = cast("tuple[Any, ...]", found[0])
+            if not whole(*binding, *others, lines):
+                raise Damaged(f"the delivery log of checkpoint {upto} is stored, but is not what was written")
+            yield lines[: -row_sums.SUM_BYTES]
+            whole, query, binding = row_sums.piece_is_whole, statements.READ_PIECE, (upto, nth)
 
     def _recall(self, query: str, *binding: int) -> list[tuple[apsw.SQLiteValue, ...]]:
         try:
@@ -248,11 +256,12 @@ class SqliteRows:
             # Only now: a pinned reader keeps the write-ahead log from being truncated, and a truncation waits for it.
             self._pin()
             with connect.transaction(self._writer):
-                statements.write(self._writer, checkpoint)
+                statements.write(self._writer, checkpoint, self._identity)
             self._stored = checkpoint.upto
             return None
         except (apsw.Error, OSError, EngineError) as error:
-            why = str(connect.explain(error, self._database.path))
+            number = self._writer.system_errno if self._writer else 0
+            why = str(connect.explain(error, self._database.path, number))
             if isinstance(error, apsw.FullError) and self._writer and not self._writer.in_transaction:
                 # The outcome is known, and reading goes on.
                 return Failed(why)
@@ -333,19 +342,29 @@ class SqliteRows:
             return
         try:
             if at is None or self._has_aged(at):
-                connect.truncate_wal(self._writer)
+                connect.truncate_wal(self._database, self._writer)
                 self._wal_pages = 0
                 self._eraser.erase_some(self._writer)
                 self._tidied_at = at or self._tidied_at
             else:
-                connect.restart_wal(self._writer)
+                connect.restart_wal(self._database, self._writer)
                 self._wal_pages = 0
         except apsw.BusyError:
             pass
+        except EngineError as error:
+            self._fall(error)
         except (apsw.Error, OSError):
             # How much of it reached the disk is unknown: copy everything again from a log that is known.
             with suppress(EngineError):
                 self._reopen()
+
+    def _fall(self, error: EngineError) -> None:
+        """From the saver's thread: going on would write on top of damage."""
+
+        def tell() -> None:
+            raise error
+
+        self._post(tell)
 
     def forget(self, before: int) -> None:
         """Also empties the write-ahead log: called every hour, it erases deleted data of an idle server, too."""
@@ -367,8 +386,11 @@ class SqliteRows:
             with connect.transaction(self._writer):
                 more = statements.drop_notes(self._writer, before, self._settings.forget_bytes)
             if self._wal_pages >= self._settings.wal_pages:
-                connect.drain_wal(self._writer)
+                connect.drain_wal(self._database, self._writer)
             return more
+        except EngineError as error:
+            self._fall(error)
+            return False
         except (apsw.Error, OSError):
             # Nothing depends on it, and the next call does it again; but the connection may be broken.
             with suppress(EngineError):
@@ -382,9 +404,9 @@ class SqliteRows:
             self._drop_readers()
             try:
                 if self._writer:
-                    connect.truncate_wal(self._writer)
-            except (apsw.Error, OSError):
-                pass  # the next start does it
+                    connect.truncate_wal(self._database, self._writer)
+            except (apsw.Error, OSError, EngineError):
+                pass  # the next start does it, or says what is wrong
             self._drop_connections()
 
     def _drop_connections(self) -> None:
@@ -399,3 +421,28 @@ class SqliteRows:
         for db in readers:
             if db:
                 db.close(True)
+
+
+def _checked_row(key: RowKey, found: Any) -> bytes | None:
+    """Raises Damaged if the row is not what was written."""
+    if found is None:
+        return None
+    version, stored = found
+    if not row_sums.row_is_whole(key, version, stored):
+        raise Damaged(f"{row_name(key)} is stored, but is not what was written")
+    return stored[: -row_sums.SUM_BYTES]
+
+
+def _checked_entries(need: EntryRange, found: list[Any]) -> list[tuple[int, bytes]]:
+    queue = need.queue
+    for seq, stored in found:
+        if not row_sums.entry_is_whole(queue, seq, stored):
+            raise Damaged(f"the entry {seq} of queue {queue} is stored, but is not what was written")
+    return [(seq, stored[: -row_sums.SUM_BYTES]) for seq, stored in found]
+
+
+def _checked_forwards(shard: int, found: list[Any]) -> list[tuple[int, bytes]]:
+    for k, stored in found:
+        if not row_sums.forward_is_whole(shard, k, stored):
+            raise Damaged(f"the forward {k} to shard {shard} is stored, but is not what was written")
+    return [(k, stored[: -row_sums.SUM_BYTES]) for k, stored in found]

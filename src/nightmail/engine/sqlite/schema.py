@@ -8,12 +8,13 @@ Never:   changes a database that is not Nightmail's or that a newer Nightmail wr
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import apsw
 
 from nightmail.engine.ports import Damaged, TooNew
 
+from .row_sums import add_sums, sum_meta
 from .stream_migration import pack_streams
 
 Entropy: TypeAlias = Callable[[int], bytes]
@@ -88,8 +89,11 @@ CREATE TABLE forward (
 
 Step: TypeAlias = str | Callable[[apsw.Connection], None]
 
-STEPS: tuple[Step, ...] = (_FIRST, _TREES_OF_THEIR_OWN, _KEYS, pack_streams, _PIECES, _FORWARDS)
+STEPS: tuple[Step, ...] = (_FIRST, _TREES_OF_THEIR_OWN, _KEYS, pack_streams, _PIECES, _FORWARDS, add_sums)
 """Step n turns version n into n + 1. Shipped steps never change; only ever add."""
+
+SUMMED = STEPS.index(add_sums) + 1
+"""From this version on, rows and pages have checksums."""
 
 
 def number(db: apsw.Connection, pragma: str) -> int:
@@ -118,19 +122,30 @@ def migrate(db: apsw.Connection, entropy: Entropy, steps: tuple[Step, ...] = STE
             db.execute(step) if isinstance(step, str) else step(db)
         if version == 0:
             db.execute("INSERT INTO meta VALUES ('log', ?)", (entropy(IDENTITY_BYTES),))
+        if version < SUMMED <= len(steps):
+            pointer, identity = _read(db, "pointer"), _read(db, "log")
+            assert isinstance(pointer, int)
+            assert isinstance(identity, bytes)
+            db.execute("UPDATE meta SET value = ? WHERE key = 'sum'", (sum_meta(pointer, identity),))
         db.execute(f"PRAGMA application_id = {APPLICATION}")
         db.execute(f"PRAGMA user_version = {len(steps)}")
 
 
 def read_identity(db: apsw.Connection) -> bytes:
-    identity = db.execute("SELECT value FROM meta WHERE key = 'log'").get
+    identity = _read(db, "log")
     if not isinstance(identity, bytes) or len(identity) != IDENTITY_BYTES:
         raise Damaged(f"{db.filename} does not say which log it belongs to")
     return identity
 
 
 def read_pointer(db: apsw.Connection) -> int:
-    pointer = db.execute("SELECT value FROM meta WHERE key = 'pointer'").get
+    pointer = _read(db, "pointer")
     if not isinstance(pointer, int):
         raise Damaged(f"{db.filename} does not say which checkpoint it holds")
+    if number(db, "user_version") >= SUMMED and _read(db, "sum") != sum_meta(pointer, read_identity(db)):
+        raise Damaged(f"{db.filename} says that it holds checkpoint {pointer}, but that is not what was written")
     return pointer
+
+
+def _read(db: apsw.Connection, key: str) -> apsw.SQLiteValue:
+    return cast("apsw.SQLiteValue", db.execute("SELECT value FROM meta WHERE key = ?", (key,)).get)

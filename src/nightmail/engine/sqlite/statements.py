@@ -19,6 +19,8 @@ import apsw
 from nightmail.engine.ports import Checkpoint, Saving
 from nightmail.model.rows import Kept, RowKey
 
+from .row_sums import ENTRY, FORWARD, sum_meta, sum_note, sum_piece, summed
+
 # A number at each place of a packed key.
 _1 = "CAST(substr(value, 1, 20) AS INTEGER)"
 _2 = "CAST(substr(value, 21, 20) AS INTEGER)"
@@ -28,7 +30,7 @@ _4 = "CAST(substr(value, 61, 20) AS INTEGER)"
 # ruff: noqa: S608 (nothing but the four constants above and our own tables' names is put into a statement)
 _PUT = f"INSERT OR REPLACE INTO {{}} SELECT {_1}, {_2}, substr(value, 41) FROM carray(?)"
 _DROP = f"DELETE FROM {{}} WHERE a IN (SELECT {_1} FROM carray(?))"
-_READ = "SELECT value FROM {} WHERE a = ?"
+_READ = "SELECT version, value FROM {} WHERE a = ?"
 NUMBERED = {Kept.ACCOUNT: "account", Kept.MAILBOX: "mailbox", Kept.RECEIPTS: "changes", Kept.KEYS: "keys"}
 """Kinds with a table of their own, under one number. A key with a second number (there is none) is in `row`."""
 
@@ -41,11 +43,11 @@ PUT_STREAMS = f"""
     INSERT INTO stream (a, b, version, value) SELECT {_1}, {_2}, {_3}, substr(value, 61) FROM carray(?) WHERE true
     ON CONFLICT (a, b) DO UPDATE SET version = excluded.version, value = excluded.value"""
 DROP_STREAMS = f"DELETE FROM stream WHERE (a, b) IN (SELECT {_1}, {_2} FROM carray(?))"
-READ_STREAM = "SELECT value FROM stream WHERE a = ? AND b = ?"
+READ_STREAM = "SELECT version, value FROM stream WHERE a = ? AND b = ?"
 
 PUT_ROWS = f"INSERT OR REPLACE INTO row SELECT {_1}, {_2}, {_3}, {_4}, substr(value, 81) FROM carray(?)"
 DROP_ROWS = f"DELETE FROM row WHERE (kind, a, b) IN (SELECT {_1}, {_2}, {_3} FROM carray(?))"
-READ_ROW = "SELECT value FROM row WHERE kind = ? AND a = ? AND b = ?"
+READ_ROW = "SELECT version, value FROM row WHERE kind = ? AND a = ? AND b = ?"
 
 _PUT_ENTRIES = f"INSERT OR REPLACE INTO entry SELECT {_1}, {_2}, substr(value, 41) FROM carray(?)"
 _CLEAR_ENTRIES = f"""
@@ -57,7 +59,7 @@ _DROP_ENTRIES = f"DELETE FROM entry WHERE (queue, seq) IN (SELECT {_1}, {_2} FRO
 _PUT_NOTE = "INSERT OR REPLACE INTO note VALUES (?, ?, ?, ?)"
 _PUT_PIECE = "INSERT OR REPLACE INTO piece VALUES (?, ?, ?)"
 _PUT_FORWARDS = f"INSERT OR REPLACE INTO forward SELECT {_1}, {_2}, substr(value, 41) FROM carray(?)"
-_MOVE_POINTER = "UPDATE meta SET value = ? WHERE key = 'pointer'"
+_MOVE_POINTER = "UPDATE meta SET value = iif(key = 'pointer', ?, ?) WHERE key IN ('pointer', 'sum')"
 
 READ_OLD_NOTE = "SELECT upto FROM note WHERE at < ? ORDER BY at LIMIT 1"
 DROP_PIECE = """
@@ -70,7 +72,7 @@ DROP_FORWARDS = "DELETE FROM forward WHERE shard = ? AND k <= ?"
 READ_FIRST_NOTE = "SELECT upto FROM note WHERE at >= ? ORDER BY at, upto LIMIT 1"
 # Few rows per query: a reader keeps the write-ahead log from being truncated.
 READ_NOTES = "SELECT upto, iif(at >= ?, devices, x'') FROM note WHERE upto >= ? ORDER BY upto LIMIT 16"
-READ_FIRST_PIECE = "SELECT lines FROM note WHERE upto = ?"
+READ_FIRST_PIECE = "SELECT at, devices, lines FROM note WHERE upto = ?"
 READ_PIECE = "SELECT lines FROM piece WHERE upto = ? AND nth = ?"
 
 
@@ -84,17 +86,19 @@ def read_row(key: RowKey) -> tuple[str, tuple[int, ...]]:
     return READ_ROW, key
 
 
-def write(db: apsw.Connection, checkpoint: Checkpoint) -> None:
+def write(db: apsw.Connection, checkpoint: Checkpoint, identity: bytes) -> None:
+    """Each row, entry and forward with its checksum (`row_sums.py`)."""
     _write_rows(db, checkpoint.rows)
-    _give(db, _PUT_ENTRIES, [b"%20d%20d%b" % entry for entry in checkpoint.entries])
+    _give(db, _PUT_ENTRIES, [summed(b"%20d%20d%b" % entry, ENTRY) for entry in checkpoint.entries])
     _give(db, _CLEAR_ENTRIES, [b"%20d%20d" % pair for pair in checkpoint.cleared])
     _give(db, _DROP_ENTRIES, [b"%20d%20d" % pair for pair in checkpoint.dropped])
-    _give(db, _PUT_FORWARDS, [b"%20d%20d%b" % forward for forward in checkpoint.forwards])
+    _give(db, _PUT_FORWARDS, [summed(b"%20d%20d%b" % forward, FORWARD) for forward in checkpoint.forwards])
     if checkpoint.notes:
+        upto, at, devices = checkpoint.upto, checkpoint.at, marks(checkpoint.noted)
         first, *others = checkpoint.notes
-        db.execute(_PUT_NOTE, (checkpoint.upto, checkpoint.at, marks(checkpoint.noted), first))
-        db.executemany(_PUT_PIECE, [(checkpoint.upto, nth, piece) for nth, piece in enumerate(others, 1)])
-    db.execute(_MOVE_POINTER, (checkpoint.upto,))
+        db.execute(_PUT_NOTE, (upto, at, devices, sum_note(upto, at, devices, first)))
+        db.executemany(_PUT_PIECE, [(upto, nth, sum_piece(upto, nth, piece)) for nth, piece in enumerate(others, 1)])
+    db.execute(_MOVE_POINTER, (checkpoint.upto, sum_meta(checkpoint.upto, identity)))
 
 
 def _write_rows(db: apsw.Connection, rows: Iterable[Saving]) -> None:
@@ -104,19 +108,19 @@ def _write_rows(db: apsw.Connection, rows: Iterable[Saving]) -> None:
             statement, row = (
                 (DROP_STREAMS, b"%20d%20d" % (a, b))
                 if value is None
-                else (PUT_STREAMS, b"%20d%20d%20d%b" % (a, b, version, value))
+                else (PUT_STREAMS, summed(b"%20d%20d%20d%b" % (a, b, version, value), kind))
             )
         elif kind in NUMBERED and not b:
             statement, row = (
                 (DROP_NUMBERED[kind], b"%20d" % a)
                 if value is None
-                else (PUT_NUMBERED[kind], b"%20d%20d%b" % (a, version, value))
+                else (PUT_NUMBERED[kind], summed(b"%20d%20d%b" % (a, version, value), kind))
             )
         else:
             statement, row = (
                 (DROP_ROWS, b"%20d%20d%20d" % (kind, a, b))
                 if value is None
-                else (PUT_ROWS, b"%20d%20d%20d%20d%b" % (kind, a, b, version, value))
+                else (PUT_ROWS, summed(b"%20d%20d%20d%20d%b" % (kind, a, b, version, value), kind))
             )
         packed.setdefault(statement, []).append(row)
     for statement, rows_of_one in packed.items():

@@ -1,0 +1,73 @@
+"""Strangers cannot take the descriptors that the disk and those who are connected need."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
+
+from nightmail.server.spare_descriptors import TOLD_S, Descriptors, shares
+from nightmail.wire.frames import encode
+from nightmail.wire.items import PATH, SUBPROTOCOL, VERSION, Answered, Ask, Hello, Welcome
+from tests.server.rig import WAIT_S, Asker, message
+from tests.server.test_process import ROOT, ends
+from tests.server.test_system_calls import until
+
+LIMIT = 80
+
+
+def test_a_share_of_the_descriptors_is_no_connections() -> None:
+    assert {limit: shares(limit) for limit in (64, 1_024, 1 << 20)} == {
+        64: (48, 4),
+        1_024: (768, 192),
+        1 << 20: ((1 << 20) - 320, 256),
+    }
+
+
+def test_the_operator_is_told_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    now = 0.0
+    descriptors = Descriptors(64, lambda: now)
+    for _ in range(100):
+        descriptors.turn_away()
+    now = TOLD_S
+    descriptors.turn_away()
+    said = "file descriptors run out; new connections are turned away, and those that are here are served"
+    told = [(record.getMessage(), vars(record)["turned_away"]) for record in caplog.records]
+    assert told == [(said, 1), (said, 101)]
+
+
+def test_with_few_descriptors_those_who_are_connected_are_served_and_the_log_says_so(tmp_path: Path) -> None:
+    command = f'ulimit -n {LIMIT}; exec "$0" -m tests.server.serve "$1"'
+    running = subprocess.Popen(
+        ["sh", "-c", command, sys.executable, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=ROOT,
+    )  # fmt: skip
+    strangers: list[socket.socket] = []
+    try:
+        assert running.stdout
+        asker = Asker(int(running.stdout.readline()))
+        ada, bob = asker.register("ada"), asker.register("bob")
+        address = f"ws://127.0.0.1:{asker.port}{PATH}"
+        with connect(address, subprotocols=[Subprotocol(SUBPROTOCOL)], compression=None) as device:
+            device.send(encode([Hello(VERSION, ada.device, ada.token, 0, 0, 0)]))
+            until(device, Welcome)
+            strangers += [socket.create_connection(("127.0.0.1", asker.port), WAIT_S) for _ in range(2 * LIMIT)]
+            turned_away = strangers[-1].recv(1)
+            assert turned_away == b""
+            for n in range(1, 20):
+                device.send(encode([Ask(n, message(ada, bob, n))]))
+                until(device, Answered)
+        for stranger in strangers:
+            stranger.close()
+        running.terminate()
+        code, said = ends(running)
+    finally:
+        running.kill()
+    assert code == 0
+    assert said.count("file descriptors run out") == 1
+    assert "the disk" not in said
