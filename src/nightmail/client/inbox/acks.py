@@ -75,8 +75,8 @@ class Acks:
         if self._receipts_due is not None and self._context.now >= self._receipts_due:
             self._say_receipts()
 
-    def leave(self) -> None:
-        """Send the acks that wait for more entries: no more will come."""
+    def flush(self) -> None:
+        """Send the acks that wait for more entries."""
         for lane in Lane:
             if self._due[lane] is not None:
                 self._say(lane, wants_answer=False)

@@ -140,7 +140,7 @@ class Machine:
         """The driver is about to close the connection. Take a turn, and write its frames before closing: they hold
         the acknowledgements that were still waiting for more."""
         self._at(now)
-        self.parts.acks.leave()
+        self.parts.acks.flush()
 
     def lost(self, now: int) -> Ending:
         """The connection broke without a close frame; as `closed`."""

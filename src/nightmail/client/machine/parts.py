@@ -144,8 +144,8 @@ class Parts:
         self.successors = Successors(context, self.lists, self.ticks, self.outbox)
         self.reseals = Reseals(context, self.sealer, self.ticks, self.outbox)
         # --- inbox
-        self.read_marks = ReadMarks(context)
         self.acks = Acks(context)
+        self.read_marks = ReadMarks(context, self.acks)
         self.receipts = IncomingReceipts(
             context, self.sealer, self.ticks, self.outbox, self.control_copies, self.reseals, self.successors
         )
