@@ -39,7 +39,7 @@ from nightmail.client.store.search import Found, spans_of, terms_of, text_of
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.model.forms import ACCOUNT_MAX, NUMBER_MAX
 from nightmail.model.handles import spelled
-from nightmail.model.ids import account_id
+from nightmail.model.ids import MESSAGE_ID, account_id
 from nightmail.model.words import Kind, Lane, Platform
 
 from .contacts import Contacts, handle_in
@@ -151,13 +151,19 @@ class Client:
     # --- writing --------------------------------------------------------------------------------
 
     async def send(
-        self, to: str | int, text: str | Content, *, reply_to: str = "", lane: Lane = Lane.NORMAL, life_ms: int = 0
-    ) -> Receipt:
+        self, to: str | int, text: str | Content, *, reply_to_message_id: str = "", lane: Lane = Lane.NORMAL,
+        life_ms: int = 0,
+    ) -> Receipt:  # fmt: skip
         """Queue a message. When this returns, it is durable here, and will be sealed and sent. Works offline.
 
-        `to` is a handle or an account number, `reply_to` the id of the message it answers. Raises TooLarge.
+        `to` is a handle or an account number, `reply_to_message_id` the message that this one answers; only the
+        devices of both people can tell. Raises TooLarge, Misused.
         """
-        content = text if isinstance(text, Content) else Content(Kind.TEXT, text, reply_to or None)
+        content = text if isinstance(text, Content) else Content(Kind.TEXT, text)
+        if reply_to_message_id:
+            content = content._replace(reply_to=reply_to_message_id)
+        if content.reply_to is not None and not MESSAGE_ID.match(content.reply_to):
+            raise Misused("a reply names the message it answers by its id, and that is no id of a message")
         if content.kind is Kind.CONTROL:
             raise Misused("control messages are the client's own")
         if not 0 <= life_ms <= NUMBER_MAX:
