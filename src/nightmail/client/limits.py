@@ -55,6 +55,14 @@ class ClientLimits(Struct, frozen=True):
     """How many entries may wait in memory for a list. A server has credit for 256, so more is misbehaviour."""
     held_bytes: int = 4 * 1024 * 1024
     """Likewise, in bytes. A server has credit for 1 MiB."""
+    parked_entries: int = 128
+    """How many entries that cannot be opened yet are kept until the queue is empty, and how many may be handed out
+    since the first of them. A server has credit for 256."""
+    parked_bytes: int = 512 * 1024
+    """Likewise, in bytes. A server has credit for 1 MiB."""
+    parked_ms: int = 2_000
+    """If nothing more comes for this long, they are judged although the queue is not empty: the server may have no
+    credit left."""
     ack_entries: int = 32
     """After this many entries an ack is sent at once."""
     ack_ms: int = 5

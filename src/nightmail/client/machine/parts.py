@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from nightmail.client.inbox.acks import Acks
 from nightmail.client.inbox.inbox import Inbox
+from nightmail.client.inbox.parked import Parked
 from nightmail.client.inbox.read_marks import ReadMarks
 from nightmail.client.inbox.receipts import IncomingReceipts
 from nightmail.client.limits import ClientLimits
@@ -144,12 +145,13 @@ class Parts:
         self.successors = Successors(context, self.lists, self.ticks, self.outbox)
         self.reseals = Reseals(context, self.sealer, self.ticks, self.outbox)
         # --- inbox
-        self.acks = Acks(context)
+        self.parked = Parked(context)
+        self.acks = Acks(context, self.parked)
         self.read_marks = ReadMarks(context, self.acks)
         self.receipts = IncomingReceipts(
             context, self.sealer, self.ticks, self.outbox, self.control_copies, self.reseals, self.successors
         )
-        self.inbox = Inbox(context, self.lists, self.sealer, self.acks, self.receipts, self.read_marks)
+        self.inbox = Inbox(context, self.lists, self.sealer, self.acks, self.receipts, self.read_marks, self.parked)
         # --- own devices
         self.own: OwnDeviceParts | None = None
         if self.e2ee is not None:
