@@ -173,7 +173,7 @@ class Client:
         driver = self._open_driver()
         with driver.working() as machine:
             if isinstance(to, str):
-                self._learn(peer, spelled(to))
+                machine.learn_handle(peer, spelled(to), driver.clock())
             message = machine.compose(peer, body, driver.clock(), kind=kind, lane=lane, life_ms=life_ms)
         receipt = self._waiters.follow(Receipt(message.id))
         await driver.committed()
@@ -359,12 +359,6 @@ class Client:
         if not 0 < peer <= ACCOUNT_MAX:
             raise Misused(f"there is no account {peer:x}")
         return peer
-
-    def _learn(self, peer: int, handle: str) -> None:
-        store = self._store
-        conversation = store.conversation(peer)
-        if conversation.handle != handle:
-            store.put_conversation(replace(conversation, handle=handle))
 
     @property
     def _store(self) -> Store:

@@ -71,6 +71,9 @@ class ClientLimits(Struct, frozen=True):
     receipts_ack_ms: int = 200
     """Receipts are acknowledged lazily: no device waits for it."""
 
+    contacts: int = 10_000
+    """How many contacts this device keeps of those that other own devices bring."""
+
     # --- the connection
     welcome_ms: int = 10_000
     """How long the server may take to say Welcome."""

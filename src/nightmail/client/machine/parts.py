@@ -28,6 +28,7 @@ from nightmail.client.outbox.stream import OutgoingStream
 from nightmail.client.outbox.streams import Streams
 from nightmail.client.outbox.successors import Successors
 from nightmail.client.outbox.ticks import Ticks
+from nightmail.client.own_devices.contact_sync import ContactSync
 from nightmail.client.own_devices.controls import Control
 from nightmail.client.own_devices.device_linking import DeviceLinking
 from nightmail.client.own_devices.move_in import MoveIn
@@ -106,13 +107,15 @@ class OwnDeviceParts:
         self.move_in = MoveIn(context, e2ee.believed, outbox)
         self.move_out = MoveOut(context, e2ee, outbox, control_copies)
         self.revocations = Revocations(context)
-        self.linking = DeviceLinking(context, e2ee, outbox, self.move_out, self.revocations)
+        self.contact_sync = ContactSync(context, e2ee, outbox)
+        self.linking = DeviceLinking(context, e2ee, outbox, self.move_out, self.revocations, self.contact_sync)
         self.read_sync = ReadSync(context, e2ee.believed, outbox, read_marks)
         self.received: dict[int, Callable[[int, bytes], None]] = {
             Control.READ: self.read_sync.take,
             Control.HISTORY: self.move_in.take,
             Control.MOVED: self.move_out.take_moved,
             Control.READY: self.move_out.take_ready,
+            Control.CONTACTS: self.contact_sync.take,
         }
         """Control message → who takes it, as (device that sent it, data). `Pairing` looks for PROVISION by itself."""
         self.accepted: dict[int, Callable[[Outgoing], None]] = {
@@ -289,6 +292,8 @@ class Parts:
             self.e2ee.sessions.forget()
         self.read_marks.forget()
         self.inbox.forget()
+        if self.own is not None:
+            self.own.contact_sync.forget()
 
 
 def _taker(
