@@ -71,6 +71,9 @@ def test_a_second_change_of_key_does_not_lift_what_the_first_one_held() -> None:
     who, name = bob.me.account, f"{bob.me.account:x}"
     changes = [SecurityCodeChanged(who, name, verified) for verified in (True, False)]
     assert alice.told(SecurityCodeChanged) == changes
+    alice.cut()
+    alice.connect()  # everything that waits is tried again
+    town.settle()
     assert (second.heard(), third.heard(), alice.state(message)) == ([], [], "pending")
     # What the person agreed to was the key in between, which is not the account's any more.
     assert not alice.machine.agree(who, town.now, key=key_of_second, verified=False)
