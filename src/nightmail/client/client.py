@@ -33,6 +33,7 @@ from nightmail.client.own_devices.link_request import LinkRequest, begin, finish
 from nightmail.client.own_devices.registration import Applicant, join
 from nightmail.client.profile.profile import Profile
 from nightmail.client.profile.protection import Secret
+from nightmail.client.profile.settings import limits_of
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import Conversation, Identity, ReadMark
 from nightmail.client.store.search import Found, spans_of, terms_of, text_of
@@ -73,12 +74,13 @@ class Client:
     ) -> None:
         """`handle` is registered if the profile is new; `ca_file` holds the certificates that vouch for a wss server.
 
+        `limits` replaces what the profile's own settings say.
         `code` and `pin` prove that the handle is yours, if the server asks for it.
         `secret` protects the profile's key (`profile/protection.py`): a passphrase is needed each time, the others
         once.
         """
-        self.limits = limits or ClientLimits()
         self._path = Path(profile).expanduser()
+        self.limits = limits or limits_of(self._path)
         self._chance = SystemRandom()
         self._servers = servers
         self._route = ServerRoute(servers, self.limits, self._chance)
