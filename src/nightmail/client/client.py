@@ -212,7 +212,8 @@ class Client:
         """Link a new device to this account, by the code that it shows; its number.
 
         Returns when the device is listed and provisioned; for that it must be online, too. If this is cancelled, or
-        the process restarts, linking goes on by itself. It is safe to repeat. Raises Misused.
+        the process restarts, linking goes on by itself. It is safe to repeat. Raises Misused, also if this is not the
+        account's primary device.
         """
         return await self._devices.link(request)
 
@@ -220,6 +221,7 @@ class Client:
         self, profile: str | os.PathLike[str], label: str = "", secret: Secret | None = None
     ) -> int:  # fmt: skip
         """Link a new device in another folder of this computer, from beginning to end; its number."""
+        self._devices.check_may_link()  # before there is a profile that nobody will link
         request = begin(profile, self.identity.handle, label, self._applicant.platform, secret)
         device = await self.vouch(request)
         finish(profile, device, secret)

@@ -51,6 +51,10 @@ def test_the_ten_lines_of_the_readme_work_and_a_code_links_a_second_device(tmp_p
                     assert (await anext(incoming)).text == "To both."
                     with pytest.raises(Misused, match="primary"):
                         await laptop.link(begin(tmp_path / "third", "dave").code)
+                    with pytest.raises(Misused, match="use the code on the account's primary device"):
+                        await laptop.link_here(tmp_path / "fourth")
+                    assert not (tmp_path / "fourth").exists()
+                    assert len(await laptop.devices()) == 2
                     assert laptop.safety_number("carol") == carol.safety_number("dave")
                     await dave.rename(device, "old laptop")
                     assert [seen.label for seen in await dave.devices()] == ["", "old laptop"]

@@ -36,6 +36,10 @@ from .move_out import MoveOut
 from .revocations import Revocations
 
 ERRAND = "guest "
+NOT_PRIMARY = (
+    "use the code on the account's primary device: only that one (the first, or the one that the account was moved to) "
+    "holds the key that signs the list of devices"
+)
 KEYS_MS = 1_000
 """How often a new device's keys are asked for at first: a person waits in front of both screens."""
 KEYS_PART = 10
@@ -79,7 +83,7 @@ class DeviceLinking:
     def begin(self, pending: PendingLink) -> None:
         """The person agreed to this device. Raises Misused."""
         if not self._e2ee.own_list.is_primary:
-            raise Misused("only the primary device of an account can link another")
+            raise Misused(NOT_PRIMARY)
         PublicIdentity.decode(pending.identity)
         self._revocations.spare(pending.device)
         self._context.store.put_errand(_name(pending.device), _encode(replace(pending, since=self._context.now)))
