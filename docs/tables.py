@@ -1,7 +1,7 @@
 """Writes the tables of docs/ that follow from the code:  make docs
 
 Knows:   which table stands under which heading, and where each cell comes from: classes, their fields and docstrings.
-Touches: docs/reference.md and docs/protocol.md, and nothing in them but those tables.
+Touches: docs/reference.md, docs/protocol.md and docs/configuration.md, and nothing in them but those tables.
 
 `tests/test_tree.py` fails when a page is not what this would write.
 """
@@ -17,6 +17,8 @@ from typing import get_args
 
 from msgspec import Struct
 
+from nightmail.client.limits import ClientLimits
+from nightmail.client.profile.settings import all_settings
 from nightmail.model import answers, refusals, words
 from nightmail.model.records import AnyBody, Author, Body, SaidByDevices
 
@@ -53,14 +55,17 @@ def meaning_of(kind: type) -> str:
     return " ".join(inspect.cleandoc(kind.__doc__ or "").split())
 
 
-def meanings_of_members(kind: type[IntEnum]) -> dict[str, str]:
-    """Member → the docstring under it."""
+def meanings_of_members(kind: type[IntEnum] | type[Struct]) -> dict[str, str]:
+    """Member or field → the docstring under it."""
     (definition,) = ast.parse(inspect.getsource(kind)).body
     assert isinstance(definition, ast.ClassDef)
     found: dict[str, str] = {}
     for member, text in zip(definition.body, definition.body[1:], strict=False):
         match member, text:
-            case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str(words_))):
+            case (
+                ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(words_))),
+            ):
                 found[name] = " ".join(words_.split())
             case _:
                 pass
@@ -108,6 +113,13 @@ def asked_table() -> Iterable[Cells]:
         yield str(number_of(kind)), code(kind.__name__), fields_of(kind), f"{answered}, or a refusal"
 
 
+def profile_table() -> Iterable[Cells]:
+    yield "setting", "default", "what it is for"
+    meanings = meanings_of_members(ClientLimits)
+    for each in all_settings().values():
+        yield code(each.name), code(f"{each.default:,}"), f"{meanings[each.name]} Allowed: {each.allowed}."
+
+
 TABLES: dict[str, dict[str, Callable[[], Iterable[Cells]]]] = {
     "reference.md": {
         "Refusals": refusals_table,
@@ -116,6 +128,7 @@ TABLES: dict[str, dict[str, Callable[[], Iterable[Cells]]]] = {
         "Words": words_table,
     },
     "protocol.md": {"Records": asked_table},
+    "configuration.md": {"A profile": profile_table},
 }
 """Page → heading → the first table under it."""
 

@@ -57,7 +57,7 @@ async def _talk(ada: Client, bob: Client) -> None:
         (bob, "ada", "Gladly ☕"),
     ):
         answers = words.startswith("Gladly")
-        receipt = await author.send(other, words, reply_to=newest if answers else "")
+        receipt = await author.send(other, words, reply_to_message_id=newest if answers else "")
         newest = receipt.message_id
         await receipt.delivered()
         await (bob if author is ada else ada).read(author.identity.account)

@@ -225,6 +225,7 @@ def check_receipts(town: Town, devices: dict[int, Device]) -> None:
                 check_delivered(town, devices[key[0]], device, key)
         check_read(town, devices, device)
         check_no_false_receipts(town.history, devices, device)
+        check_copied_ticks(town.history, device)
 
 
 def check_delivered(town: Town, sender: Device, device: Device, key: Key) -> None:
@@ -254,6 +255,22 @@ def check_read(town: Town, devices: dict[int, Device], device: Device) -> None:
         own = sender.store.message(history.by_number[key].original)
         if own is None or own.places.get(me.device, DeviceDelivery()).state is not Tick.READ:
             raise history.broke("ticks are true", f"{device.name} read {key}, and {sender.name} does not show it")
+
+
+def check_copied_ticks(history: History, device: Device) -> None:
+    """What another own device wrote has its ticks here, too, although its receipts may have come before its copy."""
+    for key, places in device.seen.delivered_at.items():
+        by, to, lane, n = key
+        if by == device.me.device or not device.store.numbered(by, to, lane, n, n):
+            continue
+        copy = device.store.message(history.by_number[key].original)
+        if copy is None or not copy.own:
+            continue
+        for place in places:
+            if account_of(place) == to and copy.places.get(place, DeviceDelivery()).state not in GOT_IT:
+                raise history.broke(
+                    "ticks are true", f"{key} was delivered to {place:x}, {device.name} does not show it"
+                )
 
 
 def check_no_false_receipts(history: History, devices: dict[int, Device], device: Device) -> None:

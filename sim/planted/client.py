@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from nightmail.client.inbox.acks import Acks
 from nightmail.client.inbox.inbox import Inbox
+from nightmail.client.inbox.parked import Parked
 from nightmail.client.inbox.read_marks import ReadMarks
+from nightmail.client.inbox.receipts import IncomingReceipts
 from nightmail.client.link.liveness import Liveness
 from nightmail.client.machine.machine import Machine
 from nightmail.client.outbox import envelopes
@@ -50,8 +52,22 @@ BUGS = (
     Bug("a client says only once what was read",
         edit_method(ReadMarks, "_answered", "if isinstance(said, Refusal) and said.retry:", "if False:"), BOTH, DEVICE),
     Bug("a client's ticks go back",
-        edit_method(Ticks, "place", "if _RANK[state] <= _RANK[before.state]:", "if state is before.state:"),
+        edit_method(Ticks, "place", "if RANK[state] <= RANK[before.state]:", "if state is before.state:"),
         BOTH, DEVICE, seconds=12),
+    Bug("a client acknowledges what is parked",
+        edit_method(Acks, "_say", "(first := self._parked.first(lane)) is not None", "(first := 0)"),
+        BOTH, DEVICE, seconds=20),
+    Bug("a client forgets with a restart what is parked",
+        edit_method(Parked, "put", "self._context.store.put_errand(_name(lane, seq), _encode(entry))", "pass"),
+        BOTH, DEVICE, seconds=20),
+    Bug("a client never judges what is parked",
+        edit_method(Inbox, "_judge_parked", "if parked.must_be_judged:", "if False:"), BOTH, DEVICE, seconds=20),
+    Bug("a client shows an author's message before one that is parked",
+        edit_method(Inbox, "_take_entry", "self._parked.entries and self._parked.is_behind(lane, entry)", "False"),
+        BOTH, DEVICE, seconds=20),
+    Bug("a client keeps only the newest of the receipts that came too early",
+        edit_method(IncomingReceipts, "_keep_early", "add_span(spans, low, high)", "spans[:] = low, high"),
+        BOTH, DEVICE, seconds=20),
     Bug("a client fails what a receipt has shown to be delivered",
         edit_method(Ticks, "failed", "message.state in (Tick.DELIVERED, Tick.READ, Tick.FAILED)",
                     "message.state is Tick.FAILED"), BOTH, DEVICE, seconds=12,

@@ -109,6 +109,8 @@ BUGS = (
                        "(lambda _: None)(SecurityCodeChanged("), CLIENT),
     sealed("a verified contact's new key is used unasked",
            edit_method(E2eeSealer, "is_held", "return self.believed.is_held(account)", "return False"), CLIENT, 30),
+    sealed("a second change of key lifts what the first one held",
+           edit_method(BelievedLists, "_change", "row.verified or row.held", "row.verified"), CLIENT, 30),
     # --- which session
     sealed("the session that came last is sealed in",
            edit(peers._with, "tuple(sorted((*kept, fresh), key=lambda one: (-one.made, one.id)))", "(fresh, *kept)"),

@@ -223,6 +223,8 @@ def draw_client_limits(world: World) -> ClientLimits:
         retry_ms_min=chance.choice((20, 300)),
         retry_ms_max=chance.choice((500, 5_000)),
         lifetime_ms=29 * DAY_MS if chance.random() < 0.9 else 3_000,
+        parked_entries=chance.choice((2, 128)),
+        parked_ms=chance.choice((100, 2_000)),
         ack_entries=chance.choice((1, 32)),
         ack_ms=chance.choice((0, 5, 300)),
         receipts_ack_entries=chance.choice((1, 32)),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
+import pytest
+
 from nightmail.model.answers import Accepted
 from nightmail.model.ids import account_id
-from nightmail.model.records import Acked
+from nightmail.model.records import Acked, Read, Span
 from nightmail.model.words import Lane
 from tests.server.rig import Person, Town, message, new_device, serving
 
@@ -144,6 +146,21 @@ def test_a_sender_sees_its_message_sent_then_delivered(town: Town) -> None:
     town.say(heidi.device, Acked(Lane.NORMAL, 1))
     after = town.get(f"/v1/messages/{sent.id}", grace).json
     assert (after["state"], after["devices"][0]["state"]) == ("delivered", "delivered")
+
+
+@pytest.mark.parametrize("private", ["reader", "sender", ""])
+def test_who_keeps_reading_private_does_so_over_http_in_both_directions(town: Town, private: str) -> None:
+    sender, reader = town.register(f"a{private}"), town.register(f"b{private}")
+    sent = message(sender, reader)
+    town.say(sender.device, sent)
+    town.say(reader.device, Acked(Lane.NORMAL, 1))
+    if private:
+        who = reader if private == "reader" else sender
+        assert town.ask("PUT", "/v1/settings", {"read_receipts": False}, auth=who).status == 204
+    town.say(reader.device, Read(sender.account, (Span(sender.device, Lane.NORMAL, 1, 1),)))
+    seen = town.get(f"/v1/messages/{sent.id}", sender).json
+    state = "delivered" if private else "read"
+    assert (seen["state"], [each["state"] for each in seen["devices"]]) == (state, [state])
 
 
 def test_only_the_sending_account_may_ask_for_a_message(town: Town) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -90,10 +91,10 @@ class Harbour:
 
 
 @contextlib.asynccontextmanager
-async def harbour() -> AsyncIterator[Harbour]:
+async def harbour(tls: ssl.SSLContext | None = None) -> AsyncIterator[Harbour]:
     place = Harbour()
     protocols = [Subprotocol(SUBPROTOCOL)]
-    async with serve(place._serve, "127.0.0.1", 0, subprotocols=protocols, compression=None) as server:
+    async with serve(place._serve, "127.0.0.1", 0, subprotocols=protocols, compression=None, ssl=tls) as server:
         place.server = server
         async with asyncio.timeout(30):
             yield place

@@ -12,6 +12,8 @@ from nightmail.client import Client
 from nightmail.client.errors import ClientError, Misused, ProfileInUse, Stopped, StoreFailed
 from nightmail.client.events import Connected, Disconnected, Ended
 from nightmail.client.messages import Message, Tick
+from nightmail.e2ee.content import Content
+from nightmail.model.words import Kind
 from nightmail.wire.closing import CloseCode
 from tests.client.harbour import QUICK, harbour
 
@@ -34,6 +36,24 @@ def test_ten_lines_suffice_to_send_and_receive(tmp_path: Path) -> None:
             await receipt.read()
             assert receipt.state is Tick.READ
             assert [m.state for m in alice.history("bob")] == [Tick.READ]
+
+    asyncio.run(story())
+
+
+def test_a_reply_names_the_message_it_answers_and_only_a_message(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with harbour() as place, place.client(tmp_path, "alice") as alice, place.client(tmp_path, "bob") as bob:
+            await alice.send("bob", "Dinner?")
+            question = await anext(bob.messages())
+            with pytest.raises(Misused):
+                await bob.send("alice", "Yes.", reply_to_message_id="the one about dinner")
+            await bob.send("alice", "Yes.", reply_to_message_id=question.id)
+            answer = await anext(alice.messages())
+            assert (answer.text, answer.reply_to_message_id) == ("Yes.", question.id)
+            media = Content(Kind.MEDIA, data=b"where it is")
+            await bob.send("alice", media, reply_to_message_id=question.id)
+            picture = await anext(alice.messages())
+            assert picture.content == media._replace(reply_to=question.id)
 
     asyncio.run(story())
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from nightmail.client.events import (
     Connected,
+    ContactsChanged,
     DeliveryReceipt,
     DeviceLinked,
     DeviceNotLinked,
@@ -132,6 +133,8 @@ def event_json(event: Event, account: int) -> dict[str, Any]:
             return {"type": "moved", "device": f"{event.device:x}"}
         case ReadElsewhere():
             return {"type": "read_elsewhere", "message_ids": list(event.messages)}
+        case ContactsChanged():
+            return {"type": "contacts_changed", "accounts": [f"{account:x}" for account in event.accounts]}
         case ServerBehind():
             lane = event.lane.name.lower() if event.lane is not None else "receipts"
             return {"type": "server_behind", "lane": lane, "head": event.head, "cursor": event.cursor}

@@ -33,13 +33,14 @@ from nightmail.client.own_devices.link_request import LinkRequest, begin, finish
 from nightmail.client.own_devices.registration import Applicant, join
 from nightmail.client.profile.profile import Profile
 from nightmail.client.profile.protection import Secret
+from nightmail.client.profile.settings import limits_of
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import Conversation, Identity, ReadMark
 from nightmail.client.store.search import Found, spans_of, terms_of, text_of
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.model.forms import ACCOUNT_MAX, NUMBER_MAX
 from nightmail.model.handles import spelled
-from nightmail.model.ids import account_id
+from nightmail.model.ids import MESSAGE_ID, account_id
 from nightmail.model.words import Kind, Lane, Platform
 
 from .contacts import Contacts, handle_in
@@ -73,12 +74,13 @@ class Client:
     ) -> None:
         """`handle` is registered if the profile is new; `ca_file` holds the certificates that vouch for a wss server.
 
+        `limits` replaces what the profile's own settings say.
         `code` and `pin` prove that the handle is yours, if the server asks for it.
         `secret` protects the profile's key (`profile/protection.py`): a passphrase is needed each time, the others
         once.
         """
-        self.limits = limits or ClientLimits()
         self._path = Path(profile).expanduser()
+        self.limits = limits or limits_of(self._path)
         self._chance = SystemRandom()
         self._servers = servers
         self._route = ServerRoute(servers, self.limits, self._chance)
@@ -151,13 +153,19 @@ class Client:
     # --- writing --------------------------------------------------------------------------------
 
     async def send(
-        self, to: str | int, text: str | Content, *, reply_to: str = "", lane: Lane = Lane.NORMAL, life_ms: int = 0
-    ) -> Receipt:
+        self, to: str | int, text: str | Content, *, reply_to_message_id: str = "", lane: Lane = Lane.NORMAL,
+        life_ms: int = 0,
+    ) -> Receipt:  # fmt: skip
         """Queue a message. When this returns, it is durable here, and will be sealed and sent. Works offline.
 
-        `to` is a handle or an account number, `reply_to` the id of the message it answers. Raises TooLarge.
+        `to` is a handle or an account number, `reply_to_message_id` the message that this one answers; only the
+        devices of both people can tell. Raises TooLarge, Misused.
         """
-        content = text if isinstance(text, Content) else Content(Kind.TEXT, text, reply_to or None)
+        content = text if isinstance(text, Content) else Content(Kind.TEXT, text)
+        if reply_to_message_id:
+            content = content._replace(reply_to=reply_to_message_id)
+        if content.reply_to is not None and not MESSAGE_ID.match(content.reply_to):
+            raise Misused("a reply names the message it answers by its id, and that is no id of a message")
         if content.kind is Kind.CONTROL:
             raise Misused("control messages are the client's own")
         if not 0 <= life_ms <= NUMBER_MAX:
@@ -167,7 +175,7 @@ class Client:
         driver = self._open_driver()
         with driver.working() as machine:
             if isinstance(to, str):
-                self._learn(peer, spelled(to))
+                machine.learn_handle(peer, spelled(to), driver.clock())
             message = machine.compose(peer, body, driver.clock(), kind=kind, lane=lane, life_ms=life_ms)
         receipt = self._waiters.follow(Receipt(message.id))
         await driver.committed()
@@ -204,7 +212,8 @@ class Client:
         """Link a new device to this account, by the code that it shows; its number.
 
         Returns when the device is listed and provisioned; for that it must be online, too. If this is cancelled, or
-        the process restarts, linking goes on by itself. It is safe to repeat. Raises Misused.
+        the process restarts, linking goes on by itself. It is safe to repeat. Raises Misused, also if this is not the
+        account's primary device.
         """
         return await self._devices.link(request)
 
@@ -212,6 +221,7 @@ class Client:
         self, profile: str | os.PathLike[str], label: str = "", secret: Secret | None = None
     ) -> int:  # fmt: skip
         """Link a new device in another folder of this computer, from beginning to end; its number."""
+        self._devices.check_may_link()  # before there is a profile that nobody will link
         request = begin(profile, self.identity.handle, label, self._applicant.platform, secret)
         device = await self.vouch(request)
         finish(profile, device, secret)
@@ -353,12 +363,6 @@ class Client:
         if not 0 < peer <= ACCOUNT_MAX:
             raise Misused(f"there is no account {peer:x}")
         return peer
-
-    def _learn(self, peer: int, handle: str) -> None:
-        store = self._store
-        conversation = store.conversation(peer)
-        if conversation.handle != handle:
-            store.put_conversation(replace(conversation, handle=handle))
 
     @property
     def _store(self) -> Store:

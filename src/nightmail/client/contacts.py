@@ -1,7 +1,9 @@
 """Contacts: the names that the user gave to other people, and who is blocked.
 
-Knows:   names stay on this device; the server does the blocking, and is told first.
-Touches: the rows of contacts, in a turn of the machine like everything else.
+Knows:   names are sealed for the own devices, and nobody else has them; the server does the blocking, and is told
+         first.
+Touches: the rows of contacts, in a turn of the machine, which tells the other own devices
+         (`own_devices/contact_sync.py`).
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from msgspec.structs import replace
 
 from nightmail.client.link.driver import Driver
 from nightmail.client.link.http import Http
+from nightmail.client.own_devices.controls import NAME_CHARS
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import Contact
 from nightmail.model.handles import spelled
@@ -47,8 +50,11 @@ class Contacts:
         return contact.name or contact.handle or f"{contact.account:x}"
 
     async def name(self, person: str | int, name: str) -> Contact:
-        """Give a person a name on this device; also makes them a contact."""
-        return await self._put(replace(self.get(person), name=" ".join(name.split())))
+        """Give a person a name on all own devices; also makes them a contact. Raises Misused."""
+        name = " ".join(name.split())
+        if len(name) > NAME_CHARS:
+            raise Misused(f"the name of a contact has at most {NAME_CHARS} characters")
+        return await self._put(replace(self.get(person), name=name))
 
     async def forget(self, person: str | int) -> bool:
         """Delete a contact. A blocked person stays blocked, and so stays in the list. False if there was no contact."""
@@ -58,8 +64,8 @@ class Contacts:
         if contact.blocked:
             await self._put(replace(contact, name=""))
             return True
-        with self._driver.working():
-            self._store.drop_contact(contact.account)
+        with self._driver.working() as machine:
+            machine.drop_contact(contact.account, self._driver.clock())
         await self._driver.committed()
         return True
 
@@ -72,7 +78,7 @@ class Contacts:
         return await self._put(replace(contact, blocked=on))
 
     async def _put(self, row: Contact) -> Contact:
-        with self._driver.working():
-            self._store.put_contact(row)
+        with self._driver.working() as machine:
+            machine.put_contact(row, self._driver.clock())
         await self._driver.committed()
         return row

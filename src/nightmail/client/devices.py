@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from nightmail.client.link.driver import Driver
 from nightmail.client.link.http import Http
-from nightmail.client.own_devices.device_linking import PendingLink
+from nightmail.client.own_devices.device_linking import NOT_PRIMARY, PendingLink
 from nightmail.client.own_devices.link_request import LinkRequest
 
 from .errors import Misused
@@ -51,9 +51,8 @@ class OwnDevices:
         request = LinkRequest.parse(request) if isinstance(request, str) else request
         if request.handle != self._handle:
             raise Misused(f"the device asks for {request.handle!r}, not for {self._handle!r}")
+        self.check_may_link()
         driver = self._driver
-        if not driver.is_primary:
-            raise Misused("only the primary device of an account can link another")
         joined = await self._http.link(request.registration, request.token_digest, request.label, request.platform)
         device = int(joined.device, 16)
         self._waiters.expect(device)
@@ -62,6 +61,11 @@ class OwnDevices:
             machine.link(pending, driver.clock())
         await driver.committed()
         return device
+
+    def check_may_link(self) -> None:
+        """Raises Misused, with the reason, if this device cannot link others. Nothing was asked of the server then."""
+        if not self._driver.is_primary:
+            raise Misused(NOT_PRIMARY)
 
     async def revoke(self, device: int) -> None:
         await self._http.unlink(device)

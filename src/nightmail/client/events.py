@@ -185,6 +185,12 @@ class ReadElsewhere(ClientEvent, frozen=True):
     messages: tuple[str, ...]
 
 
+class ContactsChanged(ClientEvent, frozen=True):
+    """Contacts, their names or blocks, or the handles of people were changed on another device of this account."""
+
+    accounts: tuple[int, ...]
+
+
 class Provisioned(ClientEvent, frozen=True):
     """This device was told its account's key: it can send and open from now on."""
 
@@ -208,4 +214,5 @@ Event: TypeAlias = (
     | Gap | Unreadable | ServerBehind
     | SecurityCodeChanged | ListRefused | KeysRefused
     | DeviceLinked | DeviceNotLinked | Provisioned | Reachable | Moved | ReadElsewhere
+    | ContactsChanged
 )  # fmt: skip

@@ -76,7 +76,7 @@ class Message(Struct, frozen=True, kw_only=True):
         return self.content.text or ""
 
     @property
-    def reply_to(self) -> str:
+    def reply_to_message_id(self) -> str:
         """The id of the message it answers; empty: none."""
         return self.content.reply_to or ""
 
@@ -111,7 +111,7 @@ def answers_last(messages: Sequence[Message]) -> list[Message]:
     early: dict[str, list[Message]] = {}
     """Message → replies to it that stood before it."""
     for message in messages:
-        question = message.reply_to
+        question = message.reply_to_message_id
         if question in there and question not in shown and question != message.id:
             early.setdefault(question, []).append(message)
             continue

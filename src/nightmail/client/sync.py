@@ -66,10 +66,12 @@ class SyncClient:
     # --- what `Client` does ---------------------------------------------------------------------
 
     def send(
-        self, to: str | int, text: str | Content, *, reply_to: str = "", lane: Lane = Lane.NORMAL, life_ms: int = 0
-    ) -> str:
+        self, to: str | int, text: str | Content, *, reply_to_message_id: str = "", lane: Lane = Lane.NORMAL,
+        life_ms: int = 0,
+    ) -> str:  # fmt: skip
         """Queue a message durably; its id."""
-        return self._run(self._client.send(to, text, reply_to=reply_to, lane=lane, life_ms=life_ms)).message_id
+        sending = self._client.send(to, text, reply_to_message_id=reply_to_message_id, lane=lane, life_ms=life_ms)
+        return self._run(sending).message_id
 
     def wait(self, message_id: str, state: Tick = Tick.DELIVERED, timeout: float | None = None) -> None:
         """Wait until a message got that far. Raises DeliveryFailed, or TimeoutError."""

@@ -105,11 +105,11 @@ def make_keys(
     return stock(rotate(bare, chance, now), chance, now, count, kem_count)
 
 
-def rotate(keys: DeviceKeys, chance: Chance, now: int) -> DeviceKeys:
-    """Renew keys that are a week old, and delete those that no message under way can need. Call it daily."""
+def rotate(keys: DeviceKeys, chance: Chance, now: int, every_ms: int = ROTATE_MS) -> DeviceKeys:
+    """Renew keys that are `every_ms` old, and delete those that no message under way can need. Call it daily."""
     current = keys.signed[0] if keys.signed else None
     # A clock that was set back must not keep a key forever.
-    if current is None or not 0 <= now - current.made < ROTATE_MS:
+    if current is None or not 0 <= now - current.made < every_ms:
         signed = Renewed(keys.next_id, chance.draw(KEY_BYTES), now)
         last = Renewed(keys.next_kem_id, chance.draw(kem.SEED_BYTES), now)
         keys = replace(

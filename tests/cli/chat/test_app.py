@@ -270,7 +270,7 @@ def test_a_message_is_answered_and_the_answer_shows_what_it_answers(
             await a.says("Dinner")
             assert not a.app.reply.display
             answer = await anext(b.messages())
-            assert (answer.text, answer.reply_to) == ("Dinner", a.said[0].id)
+            assert (answer.text, answer.reply_to_message_id) == ("Dinner", a.said[0].id)
             assert [line.quote for line in a.said] == ["", "", "Lunch or dinner?"]
             a.app.messages.focus()
             await a.pilot.press("end", "r", "escape")

@@ -22,6 +22,17 @@ def test_a_profile_is_sealed_without_asking_anybody(hand: Hand) -> None:
     assert hand.gets("profile", "show") == [{"profile": str(folder_for(ada)), "kept_by": "key_file"}]
 
 
+def test_settings_of_a_profile_are_listed_changed_and_refused(hand: Hand) -> None:
+    hand.registers("ada")
+    window = {"name": "window", "value": 256, "default": 256, "low": 1, "high": 256}
+    assert hand.gets("profile", "settings")[0] == window
+    assert hand.gets("profile", "set", "window", "16") == [{**window, "value": 16}]
+    assert hand.gets("profile", "settings")[0] == {**window, "value": 16}
+    refused = hand.types("profile", "set", "window", "0")
+    assert (refused.exit_code, "from 1 to 256" in one_sentence(refused)) == (2, True)
+    assert hand.gets("profile", "set", "window") == [window]
+
+
 def test_a_profile_with_a_passphrase_opens_with_it_alone(hand: Hand) -> None:
     ada, horse = hand.name("ada"), words(hand.folder, "horse")
     assert hand.types("register", ada, "--passphrase", "--passphrase-file", horse).exit_code == 0

@@ -122,7 +122,7 @@ def test_a_reseal_of_what_was_shown_is_not_shown_again() -> None:
 
 def test_what_cannot_be_opened_is_listed_in_every_ack_until_one_is_answered() -> None:
     script = connected(Blind())
-    script.say(entries(1, an_entry(1)))
+    script.say(Drained(0, 0, 0), entries(1, an_entry(1)))
     script.wait(5)
     assert script.bodies() == [Acked(Lane.NORMAL, 1, (1,))]
     script.lose()
@@ -131,7 +131,7 @@ def test_what_cannot_be_opened_is_listed_in_every_ack_until_one_is_answered() ->
     script.wait(1_200)
     assert script.bodies() == [Acked(Lane.NORMAL, 1, (1,))]
     script.answer(Done())
-    script.say(entries(2, an_entry(2)))
+    script.say(Drained(1, 0, 0), entries(2, an_entry(2)))
     script.wait(5)
     assert script.bodies() == [Acked(Lane.NORMAL, 2, (2,))]
     assert [event.by for event in script.told(Unreadable)] == [TABLET, TABLET]

@@ -41,6 +41,11 @@ def sent_messages(count: int) -> tuple[Script, list[Message]]:
     return script, messages
 
 
+def ticks_told(script: Script) -> list[DeliveryReceipt | ReadReceipt]:
+    script.turn()
+    return [event for event in script.events if isinstance(event, DeliveryReceipt | ReadReceipt)]
+
+
 def test_delivered_when_the_first_device_has_it_and_read_when_the_first_has_read_it() -> None:
     script, (message,) = sent_messages(1)
     script.say(change(1, OTHER, MessageState.DELIVERED, 1, 1))
@@ -121,7 +126,63 @@ def test_a_receipt_that_is_repeated_or_late_changes_nothing() -> None:
     script.say(change(6, TABLET, MessageState.DELIVERED, 1, 1))
     script.say(change(7, TABLET, MessageState.FAILED, 1, 1, why=Reason.EXPIRED))
     assert script.state(message) == ("read", "")
-    assert script.told(DeliveryReceipt) == []
+    where = conversation_id(ALICE, BOB)
+    assert script.told(DeliveryReceipt) == [DeliveryReceipt(message.id, where, 55, TABLET, Tick.DELIVERED)]
+    assert script.told(ReadReceipt) == [ReadReceipt(where, message.id, 55, TABLET, (message.id,))]
+
+
+def test_delivered_is_told_before_read_although_read_comes_first() -> None:
+    script, (message,) = sent_messages(1)
+    script.say(change(1, TABLET, MessageState.READ, 1, 1))
+    script.say(change(2, TABLET, MessageState.DELIVERED, 1, 1))
+    where = conversation_id(ALICE, BOB)
+    assert ticks_told(script) == [
+        DeliveryReceipt(message.id, where, 51, TABLET, Tick.DELIVERED),
+        ReadReceipt(where, message.id, 51, TABLET, (message.id,)),
+    ]
+
+
+def test_receipts_that_came_before_their_message_are_told_in_the_order_of_their_states() -> None:
+    script = Script()
+    script.connect()
+    script.say(change(1, TABLET, MessageState.READ, 1, 1, by=LAPTOP))
+    script.say(change(2, TABLET, MessageState.DELIVERED, 1, 1, by=LAPTOP))
+    script.say(entries(1, an_entry(1, by=LAPTOP, to=BOB)))
+    script.bodies()
+    ident, where = an_entry(1, by=LAPTOP).id, conversation_id(ALICE, BOB)
+    assert ticks_told(script) == [
+        DeliveryReceipt(ident, where, 52, TABLET, Tick.DELIVERED),
+        ReadReceipt(where, ident, 51, TABLET, (ident,)),
+    ]
+
+
+def test_early_receipts_are_merged_so_that_each_message_gets_all_of_its_own() -> None:
+    script = Script()
+    script.connect()
+    script.say(change(1, TABLET, MessageState.DELIVERED, 1, 1, by=LAPTOP))
+    script.say(change(2, TABLET, MessageState.DELIVERED, 3, 3, by=LAPTOP))  # the server has heard that 1 was heard
+    script.say(change(3, TABLET, MessageState.READ, 3, 3, by=LAPTOP))
+    (delivered, read) = script.store.early(LAPTOP, BOB, Lane.NORMAL)
+    assert (delivered.state, delivered.numbers) == (Tick.DELIVERED, [1, 1, 3, 3])
+    assert (read.state, read.numbers) == (Tick.READ, [3, 3])
+    script.say(entries(1, *(an_entry(n, by=LAPTOP, to=BOB) for n in (1, 2, 3))))
+    script.bodies()
+    assert [message.state for message in script.store.history(BOB, 9)] == [Tick.DELIVERED, Tick.SENT, Tick.READ]
+
+
+def test_early_receipts_of_two_devices_stay_apart() -> None:
+    script = Script()
+    script.connect()
+    script.say(change(1, TABLET, MessageState.FAILED, 1, 1, why=Reason.EXPIRED, by=LAPTOP))
+    script.say(change(2, OTHER, MessageState.DELIVERED, 1, 1, by=LAPTOP))
+    script.say(entries(1, an_entry(1, by=LAPTOP, to=BOB)))
+    script.bodies()
+    (message,) = script.store.history(BOB, 9)
+    assert {device: (place.state, place.reason) for device, place in message.places.items()} == {
+        TABLET: (Tick.FAILED, "expired"),
+        OTHER: (Tick.DELIVERED, ""),
+    }
+    assert message.state is Tick.DELIVERED
 
 
 def test_a_receipt_may_come_before_the_answer_to_the_send() -> None:

@@ -1,4 +1,4 @@
-"""The data of control messages: what cannot be stored is refused."""
+"""Control messages: only own devices are obeyed, and what cannot be stored is refused."""
 
 from __future__ import annotations
 
@@ -6,12 +6,55 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from nightmail.client.events import Unreadable
 from nightmail.client.messages import Tick
-from nightmail.client.own_devices.controls import HistoryPart, PastMessage, part_of
-from nightmail.client.store.rows import Contact
+from nightmail.client.own_devices.controls import (
+    ContactChange,
+    ContactsPart,
+    Control,
+    HistoryPart,
+    PastMessage,
+    contacts,
+    control,
+    history,
+    numbers,
+    part_of,
+    read,
+)
+from nightmail.client.store.rows import Contact, ReadMark
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.e2ee.errors import BadEncoding
 from nightmail.model.words import Kind
+from tests.client.sealed_town import a_town
+from tests.client.town import Device
+
+
+def send_control(device: Device, to: Device, content: bytes) -> None:
+    device.machine.parts.outbox.control(to.me.account, content)
+    device.look()
+
+
+def test_another_account_commands_nothing_by_control_messages() -> None:
+    town, (alice, bob, carol) = a_town("alice", "bob", "carol")
+    message = carol.says(alice, "unread")
+    town.settle()
+    part = HistoryPart(1, 1, 1, {}, (), (), (a_past(id=f"{bob.me.device:x}:1:1:x", peer=bob.me.account),))
+    change = ContactChange(carol.me.account, "carol", "", blocked=True, deleted=False, at=1 << 60, by=alice.me.device)
+    forged = [
+        read([message.id]), history(part), numbers(Control.MOVED, [1]), numbers(Control.READY, [0]),
+        contacts(ContactsPart((change,), {carol.me.account: "mallory"})), control(Control.PROVISION, b"x" * 64),
+    ]  # fmt: skip
+    unread, signing = alice.store.marked(ReadMark.UNREAD), alice.machine.sealer.key_stock.keys.account
+    told = list(alice.events)
+    for content in forged:
+        send_control(bob, alice, content)
+    town.settle()
+    # They came, and opened: the account alone decides.
+    assert (alice.store.cursors().high, alice.told(Unreadable)) == (len(forged), [])
+    assert alice.events == told
+    assert (alice.store.marked(ReadMark.UNREAD), alice.machine.sealer.key_stock.keys.account) == (unread, signing)
+    assert (alice.store.contacts(), alice.store.history(bob.me.account, 9)) == ([], [])
+    assert alice.store.conversation(carol.me.account).handle == ""
 
 
 def a_past(**changed: object) -> PastMessage:

@@ -30,10 +30,10 @@ def test_the_ten_lines_of_the_readme_work_and_a_code_links_a_second_device(tmp_p
                 message = await anext(incoming)
                 await receipt.delivered()
                 assert message.text == "Hello, Dave."
-                answer = await dave.send("carol", "Hello to you.", reply_to=message.id)
+                answer = await dave.send("carol", "Hello to you.", reply_to_message_id=message.id)
                 await answer.delivered()
                 assert [m.text for m in carol.history("dave")] == ["Hello, Dave.", "Hello to you."]
-                assert carol.history("dave")[1].reply_to == message.id
+                assert carol.history("dave")[1].reply_to_message_id == message.id
                 assert carol.safety_number("dave") == dave.safety_number("carol")
                 with pytest.raises(NumberDiffers):
                     await carol.verify("dave", "0" * 60)
@@ -51,6 +51,10 @@ def test_the_ten_lines_of_the_readme_work_and_a_code_links_a_second_device(tmp_p
                     assert (await anext(incoming)).text == "To both."
                     with pytest.raises(Misused, match="primary"):
                         await laptop.link(begin(tmp_path / "third", "dave").code)
+                    with pytest.raises(Misused, match="use the code on the account's primary device"):
+                        await laptop.link_here(tmp_path / "fourth")
+                    assert not (tmp_path / "fourth").exists()
+                    assert len(await laptop.devices()) == 2
                     assert laptop.safety_number("carol") == carol.safety_number("dave")
                     await dave.rename(device, "old laptop")
                     assert [seen.label for seen in await dave.devices()] == ["", "old laptop"]

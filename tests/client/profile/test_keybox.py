@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import stat
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ import keyring
 import keyring.backend
 import msgspec
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from nightmail.client import Client, KeyFile, Keyring, Passphrase
 from nightmail.client.errors import (
@@ -90,6 +93,19 @@ def test_a_passphrase_is_wanted_in_words_and_a_wrong_one_touches_nothing(tmp_pat
 def test_the_same_passphrase_may_come_as_other_code_points(tmp_path: Path) -> None:
     Profile(tmp_path, Passphrase("caf\u00e9")).close()
     Profile(tmp_path, Passphrase("cafe\u0301")).close()
+
+
+def test_a_guess_at_a_passphrase_costs_64_mib_and_three_passes(tmp_path: Path) -> None:
+    folder = tmp_path / "p"
+    Profile(folder, HORSE).close()
+    box = msgspec.json.decode((folder / "key").read_bytes())
+    assert (box["memory_kib"], box["passes"], box["lanes"]) == (64 * 1024, 3, 1)
+    # What is written there is also what is done: outside of this program, the same parameters give the key.
+    salt, nonce, sealed = (base64.b64decode(box[name]) for name in ("salt", "nonce", "sealed"))
+    kdf = Argon2id(salt=salt, length=32, iterations=3, lanes=1, memory_cost=64 * 1024)
+    bound = b"nightmail profile key\0" + msgspec.json.encode({**box, "sealed": ""})
+    key = AESGCM(kdf.derive(b"correct horse")).decrypt(nonce, sealed, bound)
+    assert key == keybox.open_box(folder, HORSE)
 
 
 def test_a_passphrase_is_nowhere_to_be_seen(tmp_path: Path) -> None:

@@ -49,6 +49,42 @@ def test_if_the_former_key_was_verified_nothing_is_sealed_before_the_person_acce
     assert (new.heard(), alice.state(message)) == (["two"], "delivered")
 
 
+def test_a_second_change_of_key_does_not_lift_what_the_first_one_held() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    alice.says(bob, "one")
+    town.settle()
+    assert agrees(town, alice, bob, verified=True)
+    alice.look()
+    second = register_again(town, bob, 9)
+    second.connect()
+    town.settle()
+    message = alice.says(bob, "two")
+    town.settle()
+    key_of_second = alice.machine.account_key(bob.me.account)
+    third = register_again(town, second, 10)
+    third.connect()
+    town.settle()
+    third.says(alice, "it is me, again with a new phone")
+    alice.says(bob, "three")
+    town.settle()
+    pass_time(town, 400_000, 400_000)
+    who, name = bob.me.account, f"{bob.me.account:x}"
+    changes = [SecurityCodeChanged(who, name, verified) for verified in (True, False)]
+    assert alice.told(SecurityCodeChanged) == changes
+    alice.cut()
+    alice.connect()  # everything that waits is tried again
+    town.settle()
+    assert (second.heard(), third.heard(), alice.state(message)) == ([], [], "pending")
+    # What the person agreed to was the key in between, which is not the account's any more.
+    assert not alice.machine.agree(who, town.now, key=key_of_second, verified=False)
+    pass_time(town, 400_000)
+    assert third.heard() == []
+    assert agrees(town, alice, bob, verified=False)
+    alice.look()
+    pass_time(town, 400_000)
+    assert (third.heard(), alice.state(message)) == (["two", "three"], "delivered")
+
+
 def test_somebody_with_another_key_is_still_heard() -> None:
     town, (alice, bob) = a_town("alice", "bob")
     alice.says(bob, "one")

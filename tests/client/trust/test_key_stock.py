@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from nightmail.client.events import Reachable
+from nightmail.client.limits import ClientLimits
+from nightmail.model.limits import DAY_MS
 from nightmail.model.records import Listed, Published
 from nightmail.wire.items import Answered, KeysLow
 from tests.client.sealed_town import a_town, said_by
@@ -44,6 +46,17 @@ def test_signed_prekeys_are_renewed_after_a_week() -> None:
         town.wait(86_400_000)
         town.settle()
     assert len(said_by(alice, Published)) == 2
+
+
+def test_how_often_they_are_renewed_is_a_setting() -> None:
+    town = Town(sealed=True)
+    alice = town.join("alice", limits=ClientLimits(rotate_ms=2 * DAY_MS))
+    alice.connect()
+    town.settle()
+    for _ in range(8):
+        town.wait(DAY_MS)
+        town.settle()
+    assert len(said_by(alice, Published)) == 1 + 4
 
 
 def test_low_stock_is_refilled() -> None:

@@ -84,7 +84,9 @@ class Conversations:
 
     def messages(self, peer: int, limit: int) -> list[ShownMessage]:
         return [
-            ShownMessage(message, text if (text := text_of(message)) is not None else NO_TEXT, message.reply_to)
+            ShownMessage(
+                message, text if (text := text_of(message)) is not None else NO_TEXT, message.reply_to_message_id
+            )
             for message in self.client.history(peer, limit)
         ]
 
@@ -124,7 +126,7 @@ class Conversations:
     async def send(self, peer: int, text: str, reply_to: str) -> None:
         """Queue a message. It is durable when this returns."""
         handle = self.client.people.get(peer).handle or self._typed.get(peer, "")
-        await self.client.send(handle or peer, text, reply_to=reply_to)
+        await self.client.send(handle or peer, text, reply_to_message_id=reply_to)
         self._known.pop(peer, None)
 
     async def read(self, peer: int) -> bool:

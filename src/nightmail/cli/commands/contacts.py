@@ -1,4 +1,4 @@
-"""`nightmail contacts`: names for contacts, on this device.
+"""`nightmail contacts`: names for contacts, on all devices of the account.
 
 Touches: the profile. Names are not sent anywhere.
 """
@@ -18,9 +18,9 @@ from nightmail.cli.profiles import chosen, client_of, profile_option, server_opt
 from nightmail.client import Client
 
 
-@click.group("contacts", short_help="Give contacts names that only this device knows.")
+@click.group("contacts", short_help="Give contacts names that only your devices know.")
 def command() -> None:
-    """Give contacts names. Names stay on this device: neither the contacts nor the server learn them."""
+    """Give contacts names. Names stay on your devices: neither the contacts nor the server learn them."""
 
 
 @command.command("list")
@@ -85,7 +85,7 @@ async def _name(client: Client, person: str, name: str, as_json: bool) -> None:
     if as_json:
         print_json(contact_json(contact))
     else:
-        console().print(f"{plain(contact.handle)} is called {plain(contact.name)} on this device.", markup=False)
+        console().print(f"{plain(contact.handle)} is called {plain(contact.name)} on your devices.", markup=False)
 
 
 async def _forget(client: Client, person: str, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`nightmail profile`: what protects a profile's encryption key, and how to change it.
+"""`nightmail profile`: what protects a profile's encryption key, its settings, and how to change both.
 
 Touches: the profile; a change writes one small file, never the database.
 """
@@ -11,7 +11,7 @@ from nightmail.cli.output import as_json_option, console, print_json
 from nightmail.cli.profiles import chosen, profile_option
 from nightmail.cli.unlocking import ask_new, from_file, secret_for
 from nightmail.client import KeyFile, Keyring
-from nightmail.client.profile import keybox
+from nightmail.client.profile import keybox, settings
 from nightmail.client.profile.profile import Profile
 from nightmail.client.profile.protection import Secret
 
@@ -22,9 +22,9 @@ PROTECTIONS = {
 }
 
 
-@click.group("profile", short_help="Show or change how a profile's encryption key is protected.")
+@click.group("profile", short_help="Show or change a profile's settings, and how its encryption key is protected.")
 def command() -> None:
-    """Show or change how a profile's encryption key is protected.
+    """Show or change a profile's settings, and how its encryption key is protected.
 
     A random key encrypts the database of a profile. A passphrase, the system's keyring or a key file protects that
     key; docs/cli.md says what each protects against.
@@ -44,6 +44,41 @@ def show(profile: str | None, as_json: bool) -> None:
     page = console()
     page.print(f"profile  {path}", markup=False)
     page.print(f"key      {PROTECTIONS.get(kind, 'missing: the profile cannot be opened')}", markup=False)
+
+
+@command.command("settings")
+@profile_option
+@as_json_option
+def list_settings(profile: str | None, as_json: bool) -> None:
+    """List the numbers that decide how this profile's client behaves. docs/configuration.md explains each."""
+    path = chosen(profile)
+    limits = settings.limits_of(path)
+    for each in settings.all_settings().values():
+        _show_setting(each, getattr(limits, each.name), as_json=as_json)
+
+
+@command.command("set")
+@click.argument("name")
+@click.argument("value", required=False, default="")
+@profile_option
+@as_json_option
+def put_setting(name: str, value: str, profile: str | None, as_json: bool) -> None:
+    """Change the setting NAME of this profile to VALUE; without VALUE, to its default.
+
+    It counts from the next start of a client on.
+    """
+    path = chosen(profile)
+    limits = settings.put(path, name, value)
+    _show_setting(settings.all_settings()[name], getattr(limits, name), as_json=as_json)
+
+
+def _show_setting(setting: settings.ProfileSetting, value: float, *, as_json: bool) -> None:
+    name, default, low, high = setting
+    if as_json:
+        print_json({"name": name, "value": value, "default": default, "low": low, "high": high})
+        return
+    differs = "" if value == default else f"; default {default:,}"
+    console().print(f"{name:22} {value:>16,}  {setting.allowed}{differs}", markup=False)
 
 
 @command.command()

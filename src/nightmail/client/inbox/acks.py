@@ -1,7 +1,7 @@
 """Telling the server what is stored here: cumulative, in groups, and again whenever an ack may have been lost.
 
 Knows:   the cursors, and which numbers could not be opened.
-Never:   runs ahead of the store: the machine commits before an ack leaves.
+Never:   runs ahead of the store (the machine commits before an ack leaves), or acknowledges an entry that is parked.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from nightmail.model.records import Acked, ReceiptsAcked
 from nightmail.model.refusals import AckAboveHead, Refusal
 from nightmail.model.words import Lane
 
+from .parked import Parked
+
 LISTED = FormLimits().unreadable
 """The most unreadable numbers that one ack may list."""
 
 
 class Acks:
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, parked: Parked) -> None:
+        self._context, self._parked = context, parked
         self.cursors = context.store.cursors()
         self._since = [0, 0]
         self._due: list[int | None] = [None, None]
@@ -75,8 +77,8 @@ class Acks:
         if self._receipts_due is not None and self._context.now >= self._receipts_due:
             self._say_receipts()
 
-    def leave(self) -> None:
-        """Send the acks that wait for more entries: no more will come."""
+    def flush(self) -> None:
+        """Send the acks that wait for more entries."""
         for lane in Lane:
             if self._due[lane] is not None:
                 self._say(lane, wants_answer=False)
@@ -92,6 +94,10 @@ class Acks:
         if not self._context.online:
             return
         upto, unopened = self.cursors.of(lane), self._context.store.unopened(lane)
+        if (first := self._parked.first(lane)) is not None:
+            upto, unopened = first - 1, [seq for seq in unopened if seq < first]
+            if not upto:
+                return
         if len(unopened) > LISTED:
             # As far as one ack can list; the rest follows when this one is answered.
             upto, unopened = unopened[LISTED] - 1, unopened[:LISTED]

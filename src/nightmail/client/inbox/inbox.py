@@ -1,17 +1,19 @@
 """Receiving: every entry once, in order, durable with the cursor before it is acknowledged.
 
 Knows:   how far each lane is stored; one message per original id; which lanes are held.
-Touches: messages, numbers, cursors, unopened numbers.
+Touches: messages, numbers, cursors, unopened numbers, parked entries.
 Never:   takes a number out of order, or believes an entry that names the wrong author.
 
 An entry by a device that no believed list names cannot be judged before its account's list is here. Until then its
 lane is held, with everything behind it: in memory and unacknowledged, so that the server sends it again after a lost
-connection.
+connection. An entry by a known device that does not open while the server is still handing out is parked (`parked.py`):
+durable and unacknowledged, until it opens or is judged to be unreadable.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -32,6 +34,7 @@ from nightmail.model.words import Kind, Lane
 from nightmail.wire.items import Drained, Entries, Gone, Receipts
 
 from .acks import Acks
+from .parked import Parked
 from .read_marks import ReadMarks
 from .receipts import IncomingReceipts
 
@@ -43,10 +46,10 @@ UNPROVISIONED = "this device was not told yet which account it belongs to"
 class Inbox:
     def __init__(
         self, context: Context, lists: DeviceLists, sealer: Sealer, acks: Acks, receipts: IncomingReceipts,
-        read_marks: ReadMarks,
+        read_marks: ReadMarks, parked: Parked,
     ) -> None:  # fmt: skip
         self._context, self._lists, self._sealer = context, lists, sealer
-        self._acks, self._receipts, self._read_marks = acks, receipts, read_marks
+        self._acks, self._receipts, self._read_marks, self._parked = acks, receipts, read_marks, parked
         self._held: dict[Lane, deque[Entries | Gone]] = {}
         """Lanes that are held, and what waits in them, in order, without gaps and repeats."""
         self._next: dict[Lane, int] = {}
@@ -65,6 +68,7 @@ class Inbox:
     def connected(self) -> None:
         context = self._context
         self._stuck_at = context.now + context.limits.stuck_ms if self._sealer.awaits_provisioning else None
+        self._parked.connected()
 
     def lost(self) -> None:
         self._held.clear()
@@ -72,12 +76,14 @@ class Inbox:
         self.held_entries = self.held_bytes = 0
         self._strangers.clear()
         self._stuck_at, self._drained = None, False
+        self._parked.lost()
 
     def deadline(self) -> int | None:
-        return self._stuck_at
+        return min((due for due in (self._stuck_at, self._parked.due) if due is not None), default=None)
 
     def tick(self) -> None:
         context = self._context
+        self._judge_parked()
         if self._stuck_at is not None and context.now >= self._stuck_at:
             self._stuck_at = context.now + context.limits.stuck_ms
             # It acknowledges nothing that it cannot judge, so the server may have no credit left to hand out the
@@ -100,6 +106,8 @@ class Inbox:
         """The app is told when everything is stored, too."""
         self._drained = bool(self._held)
         if not self._drained:
+            self._parked.draining = False
+            self._judge_parked()
             self._context.tell(QueueEmpty())
 
     def take(self, item: Entries | Gone) -> None:
@@ -134,6 +142,7 @@ class Inbox:
             # However this ends: what was opened and its cursor are in one transaction.
             if taken:
                 self._advance(item.lane, cursor + taken, taken)
+        self._judge_parked(taken, fresh)
 
     # --- a held lane ----------------------------------------------------------------------------
 
@@ -205,6 +214,7 @@ class Inbox:
             return
         self._context.tell(Gap(item.lane, cursor + 1, item.high, item.reason))
         self._advance(item.lane, item.high, 1)
+        self._judge_parked(item.high - cursor)
 
     def take_receipts(self, item: Receipts) -> None:
         cursors = self._acks.cursors
@@ -236,7 +246,22 @@ class Inbox:
         self._context.store.put_cursors(cursors)
         self._acks.stored(lane, count)
 
-    def _take_entry(self, lane: Lane, seq: int, entry: Entry) -> None:
+    def _judge_parked(self, numbers: int = 0, entries: Sequence[Entry] = ()) -> None:
+        """So many numbers were handed out, with the first of these entries. If what is parked cannot stay, open it, or
+        say that it cannot be opened."""
+        parked = self._parked
+        if not parked.entries:
+            return
+        parked.count(numbers, sum(len(entry.ciphertext) for entry in entries[:numbers]))
+        if parked.must_be_judged:
+            judged = parked.take_all()
+            for lane, seq, entry in judged:
+                self._take_entry(lane, seq, entry, final=True)
+            for lane in {lane for lane, _, _ in judged}:
+                self._acks.stored(lane, sum(each[0] is lane for each in judged))
+
+    def _take_entry(self, lane: Lane, seq: int, entry: Entry, *, final: bool = False) -> None:
+        """Store one entry. If it cannot be opened yet, it is parked, unless this attempt is the `final` one."""
         context = self._context
         me, original = context.identity, entry.of or entry.id
         author = account_of(entry.by)
@@ -244,9 +269,15 @@ class Inbox:
         try:
             if not _is_from(author, original) or not (own or entry.to == me.account):
                 raise NotAsAnnounced("author")
+            if self._parked.entries and self._parked.is_behind(lane, entry):
+                self._parked.put(lane, seq, entry)
+                return
             note = self._sealer.open(entry)
         except Rejected as error:
-            self._miss(lane, seq, entry, str(error))
+            if self._parked.may_park(error) and not final:
+                self._parked.put(lane, seq, entry)
+            else:
+                self._miss(lane, seq, entry, str(error))
             return
         peer = entry.to if own else author
         known = context.store.message(original)

@@ -2,6 +2,7 @@
 
 Knows:   which numbers are unread, and which are read but not confirmed.
 Touches: numbers and the state of messages; one errand per message that was read elsewhere before it came here.
+Never:   tells the server that a message was read before it is told that the message is stored.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from nightmail.model.records import Read, Span
 from nightmail.model.refusals import Refusal
 from nightmail.model.spans import pairs, spans_of
 
+from .acks import Acks
+
 SPANS, AUTHORS = FormLimits().spans, FormLimits().authors
 """How many intervals one read mark may list, and how many devices it may name."""
 READ_BEFORE = "read "
@@ -33,8 +36,8 @@ _time = msgspec.msgpack.Decoder(int).decode
 
 
 class ReadMarks:
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: Context, acks: Acks) -> None:
+        self._context, self._acks = context, acks
         self._due: dict[int, int] = {}
         """Peer → when to send its read mark."""
         self._asked: set[int] = set()
@@ -125,6 +128,8 @@ class ReadMarks:
             spans += new
             told += [row for row in mine if new and row.n <= new[-1].high]
         if spans:
+            # Otherwise the sender would hear that it was read before it was delivered.
+            self._acks.flush()
             self._asked.add(peer)
             self._context.ask(Read(peer, tuple(spans)), lambda said: self._answered(peer, told, said))
 

@@ -15,7 +15,7 @@ from nightmail.client.outbox.control_copies import ControlCopies
 from nightmail.client.outbox.outbox import Outbox
 from nightmail.client.outbox.reseals import Reseals
 from nightmail.client.outbox.successors import Successors
-from nightmail.client.outbox.ticks import Ticks
+from nightmail.client.outbox.ticks import RANK, Ticks
 from nightmail.client.store.rows import Early, MessageNumber
 from nightmail.client.trust.sealer import Sealer
 from nightmail.model.ids import account_of
@@ -77,7 +77,9 @@ class IncomingReceipts:
 
     def catch_up(self, message: Message, row: MessageNumber) -> None:
         """A copy of what another own device sent has arrived. Receipts for it may have come before."""
-        for early in self._context.store.early(row.by, row.to, row.lane):
+        waiting = self._context.store.early(row.by, row.to, row.lane)
+        # A failure may have been followed by a re-seal, and *delivered* by *read*.
+        for early in sorted(waiting, key=lambda row: RANK[row.state]):
             if contains(early.numbers, row.n):
                 self._place([row], early.device, early.state, early.at, early.reason)
 

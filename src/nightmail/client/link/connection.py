@@ -30,7 +30,7 @@ CLOSE_SECONDS = 2
 class WebSocketConnection:
     def __init__(self, uri: str, tls: ssl.SSLContext | None, limits: ClientLimits) -> None:
         self._uri, self._limits = uri, limits
-        self._tls = tls if uri.startswith("wss:") else None
+        self._tls = (tls or True) if uri.startswith("wss:") else None
         self._socket: ClientConnection | None = None
         self._frames: deque[bytes] = deque()
         self._written = asyncio.Event()

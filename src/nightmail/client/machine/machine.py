@@ -23,7 +23,7 @@ from nightmail.client.link.framing import pack
 from nightmail.client.messages import Message
 from nightmail.client.own_devices.device_linking import PendingLink
 from nightmail.client.store.port import Store
-from nightmail.client.store.rows import Cursors, Identity
+from nightmail.client.store.rows import Contact, Cursors, Identity
 from nightmail.client.trust.e2ee_sealer import E2eeSealer
 from nightmail.e2ee.chance import SYSTEM, Chance
 from nightmail.e2ee.curves import signing_public
@@ -140,7 +140,7 @@ class Machine:
         """The driver is about to close the connection. Take a turn, and write its frames before closing: they hold
         the acknowledgements that were still waiting for more."""
         self._at(now)
-        self.parts.acks.leave()
+        self.parts.acks.flush()
 
     def lost(self, now: int) -> Ending:
         """The connection broke without a close frame; as `closed`."""
@@ -190,6 +190,21 @@ class Machine:
         if agreed:
             self.parts.unblocked(account)
         return agreed
+
+    def put_contact(self, row: Contact, now: int) -> None:
+        """The person changed a contact, or made one; the other own devices are told."""
+        self._at(now)
+        self._own.contact_sync.put(row)
+
+    def drop_contact(self, account: int, now: int) -> None:
+        """The person deleted a contact; likewise."""
+        self._at(now)
+        self._own.contact_sync.drop(account)
+
+    def learn_handle(self, account: int, handle: str, now: int) -> None:
+        """The person named an account by this handle; likewise."""
+        self._at(now)
+        self._own.contact_sync.learn(account, handle)
 
     # --- own devices: take a turn after each ----------------------------------------------------
 

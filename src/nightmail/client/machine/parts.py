@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from nightmail.client.inbox.acks import Acks
 from nightmail.client.inbox.inbox import Inbox
+from nightmail.client.inbox.parked import Parked
 from nightmail.client.inbox.read_marks import ReadMarks
 from nightmail.client.inbox.receipts import IncomingReceipts
 from nightmail.client.limits import ClientLimits
@@ -27,6 +28,7 @@ from nightmail.client.outbox.stream import OutgoingStream
 from nightmail.client.outbox.streams import Streams
 from nightmail.client.outbox.successors import Successors
 from nightmail.client.outbox.ticks import Ticks
+from nightmail.client.own_devices.contact_sync import ContactSync
 from nightmail.client.own_devices.controls import Control
 from nightmail.client.own_devices.device_linking import DeviceLinking
 from nightmail.client.own_devices.move_in import MoveIn
@@ -105,13 +107,15 @@ class OwnDeviceParts:
         self.move_in = MoveIn(context, e2ee.believed, outbox)
         self.move_out = MoveOut(context, e2ee, outbox, control_copies)
         self.revocations = Revocations(context)
-        self.linking = DeviceLinking(context, e2ee, outbox, self.move_out, self.revocations)
+        self.contact_sync = ContactSync(context, e2ee, outbox)
+        self.linking = DeviceLinking(context, e2ee, outbox, self.move_out, self.revocations, self.contact_sync)
         self.read_sync = ReadSync(context, e2ee.believed, outbox, read_marks)
         self.received: dict[int, Callable[[int, bytes], None]] = {
             Control.READ: self.read_sync.take,
             Control.HISTORY: self.move_in.take,
             Control.MOVED: self.move_out.take_moved,
             Control.READY: self.move_out.take_ready,
+            Control.CONTACTS: self.contact_sync.take,
         }
         """Control message → who takes it, as (device that sent it, data). `Pairing` looks for PROVISION by itself."""
         self.accepted: dict[int, Callable[[Outgoing], None]] = {
@@ -144,12 +148,13 @@ class Parts:
         self.successors = Successors(context, self.lists, self.ticks, self.outbox)
         self.reseals = Reseals(context, self.sealer, self.ticks, self.outbox)
         # --- inbox
-        self.read_marks = ReadMarks(context)
-        self.acks = Acks(context)
+        self.parked = Parked(context)
+        self.acks = Acks(context, self.parked)
+        self.read_marks = ReadMarks(context, self.acks)
         self.receipts = IncomingReceipts(
             context, self.sealer, self.ticks, self.outbox, self.control_copies, self.reseals, self.successors
         )
-        self.inbox = Inbox(context, self.lists, self.sealer, self.acks, self.receipts, self.read_marks)
+        self.inbox = Inbox(context, self.lists, self.sealer, self.acks, self.receipts, self.read_marks, self.parked)
         # --- own devices
         self.own: OwnDeviceParts | None = None
         if self.e2ee is not None:
@@ -287,6 +292,8 @@ class Parts:
             self.e2ee.sessions.forget()
         self.read_marks.forget()
         self.inbox.forget()
+        if self.own is not None:
+            self.own.contact_sync.forget()
 
 
 def _taker(

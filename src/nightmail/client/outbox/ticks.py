@@ -58,12 +58,14 @@ class Ticks:
         """The message reached a state on one device. States never go back. Whether this was new."""
         before = message.places.get(device, DeviceDelivery())
         # After a failure a re-seal may still arrive; a device that has the message never loses it again.
-        if _RANK[state] <= _RANK[before.state]:
+        if RANK[state] <= RANK[before.state]:
             return False
         place = DeviceDelivery(state, at, reason, before.reseals)
         self._put(replace(message, places={**message.places, device: place}))
-        if state is not Tick.READ:
-            self._context.tell(DeliveryReceipt(message.id, self.conversation(message), at, device, state, reason))
+        # Receipts share intervals, so *read* may come before *delivered*. The app is told of both, in their order.
+        if state is not Tick.READ or before.state is not Tick.DELIVERED:
+            told = Tick.DELIVERED if state is Tick.READ else state
+            self._context.tell(DeliveryReceipt(message.id, self.conversation(message), at, device, told, reason))
         return True
 
     def is_lost(self, message: Message) -> bool:
@@ -96,7 +98,8 @@ class Ticks:
         self._context.store.put_message(replace(message, state=state))
 
 
-_RANK = {Tick.SENT: 0, Tick.FAILED: 1, Tick.DELIVERED: 2, Tick.READ: 3}
+RANK = {Tick.SENT: 0, Tick.FAILED: 1, Tick.DELIVERED: 2, Tick.READ: 3}
+"""A later state replaces those below it."""
 
 
 def _judge(message: Message) -> Tick:

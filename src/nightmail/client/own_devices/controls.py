@@ -5,8 +5,9 @@ Knows:   the forms, as docs/e2ee.md has them. A number is never used again for a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -17,6 +18,11 @@ from nightmail.e2ee.content import Content, decode_content, encode_content
 from nightmail.e2ee.errors import BadEncoding
 from nightmail.model.ids import MessageId
 from nightmail.model.words import Kind, Lane
+
+Item = TypeVar("Item")
+
+NAME_CHARS = 256
+"""The longest name or handle of a contact."""
 
 
 class Control(IntEnum):
@@ -32,6 +38,8 @@ class Control(IntEnum):
     """From that device: it has all parts."""
     READY = 5
     """From that device, in both lanes: from now on everything is sealed for it, too."""
+    CONTACTS = 6
+    """To all devices: contacts that were changed; to a new device: all of them."""
 
 
 class PastMessage(Struct, frozen=True, array_like=True):
@@ -111,10 +119,53 @@ class HistoryPart(Struct, frozen=True, array_like=True):
             raise BadEncoding("part of a history", "a number that is none")
 
 
+class ContactChange(Struct, frozen=True, array_like=True):
+    """A contact as it is since the device `by` changed it."""
+
+    account: int
+    handle: str
+    name: str
+    blocked: bool
+    deleted: bool
+    at: int = 0
+    by: int = 0
+
+    def __repr__(self) -> str:
+        return f"<change of contact {self.account:x}>"
+
+
+class ContactsPart(Struct, frozen=True, array_like=True):
+    changes: tuple[ContactChange, ...]
+    handles: dict[int, str] = {}
+    """Account → handle."""
+
+    @classmethod
+    def of(cls, items: Iterable[ContactChange | tuple[int, str]]) -> ContactsPart:
+        changes: list[ContactChange] = []
+        handles: dict[int, str] = {}
+        for item in items:
+            match item:
+                case ContactChange():
+                    changes.append(item)
+                case account, handle:
+                    handles[account] = handle
+        return cls(tuple(changes), handles)
+
+    def check(self) -> None:
+        """Raises BadEncoding unless it can be stored as it is."""
+        numbers, texts = [*self.handles], [*self.handles.values()]
+        for change in self.changes:
+            numbers += [change.account, change.at, change.by]
+            texts += [change.handle, change.name]
+        if any(not 0 < number < 1 << 62 for number in numbers) or any(len(text) > NAME_CHARS for text in texts):
+            raise BadEncoding("control message", "a contact that is none")
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _some = msgspec.msgpack.Decoder(list[int]).decode
 _ids = msgspec.msgpack.Decoder(list[str]).decode
 _part = msgspec.msgpack.Decoder(HistoryPart).decode
+_contacts = msgspec.msgpack.Decoder(ContactsPart).decode
 
 
 def control(number: Control, data: bytes) -> bytes:
@@ -133,6 +184,34 @@ def numbers(number: Control, said: list[int]) -> bytes:
 
 def size_of_item(item: object) -> int:
     return len(_encode(item))
+
+
+def cut(items: Iterable[Item], room: int, size_of: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """The same items in lists of at most `room` bytes each; one that is longer stands alone."""
+    held: list[Item] = []
+    size = 0
+    for item in items:
+        length = size_of(item)
+        if held and size + length > room:
+            yield held
+            held, size = [], 0
+        held.append(item)
+        size += length
+    if held:
+        yield held
+
+
+def contacts(part: ContactsPart) -> bytes:
+    return control(Control.CONTACTS, _encode(part))
+
+
+def contacts_of(data: bytes) -> ContactsPart:
+    try:
+        part = _contacts(data)
+    except msgspec.DecodeError:
+        raise BadEncoding("control message", "contacts") from None
+    part.check()
+    return part
 
 
 def history(part: HistoryPart) -> bytes:

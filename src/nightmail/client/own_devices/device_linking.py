@@ -7,7 +7,7 @@ Never:   lists a device whose published keys are not those of its code, waits fo
 
     1. wait for the device's keys, and begin a session with them: they must be those of the code
     2. sign the list that names the device
-    3. tell it the account's key, under the secret of its code (PROVISION)
+    3. tell it the account's key, under the secret of its code (PROVISION), and the person's contacts (CONTACTS)
 """
 
 from __future__ import annotations
@@ -30,11 +30,16 @@ from nightmail.e2ee.identity import Address, PublicIdentity
 from nightmail.e2ee.peers import Peer
 from nightmail.e2ee.provision import make_provision
 
+from .contact_sync import ContactSync
 from .controls import Control, control
 from .move_out import MoveOut
 from .revocations import Revocations
 
 ERRAND = "guest "
+NOT_PRIMARY = (
+    "use the code on the account's primary device: only that one (the first, or the one that the account was moved to) "
+    "holds the key that signs the list of devices"
+)
 KEYS_MS = 1_000
 """How often a new device's keys are asked for at first: a person waits in front of both screens."""
 KEYS_PART = 10
@@ -68,16 +73,17 @@ _pending = msgspec.msgpack.Decoder(PendingLink).decode
 
 class DeviceLinking:
     def __init__(
-        self, context: Context, e2ee: E2eeSealer, outbox: Outbox, move_out: MoveOut, revocations: Revocations
-    ) -> None:
+        self, context: Context, e2ee: E2eeSealer, outbox: Outbox, move_out: MoveOut, revocations: Revocations,
+        contact_sync: ContactSync,
+    ) -> None:  # fmt: skip
         self._context, self._e2ee, self._outbox = context, e2ee, outbox
-        self._move_out, self._revocations = move_out, revocations
+        self._move_out, self._revocations, self._contact_sync = move_out, revocations, contact_sync
         self.timer = Timer(context, self.step)
 
     def begin(self, pending: PendingLink) -> None:
         """The person agreed to this device. Raises Misused."""
         if not self._e2ee.own_list.is_primary:
-            raise Misused("only the primary device of an account can link another")
+            raise Misused(NOT_PRIMARY)
         PublicIdentity.decode(pending.identity)
         self._revocations.spare(pending.device)
         self._context.store.put_errand(_name(pending.device), _encode(replace(pending, since=self._context.now)))
@@ -124,6 +130,7 @@ class DeviceLinking:
             pending.secret, pending.address, e2ee.key_stock.keys.account, hand_over=pending.hand_over
         )  # fmt: skip
         self._outbox.control(own, control(Control.PROVISION, data), only=device)
+        self._contact_sync.send_all(device)
         context.store.drop_errand(name)
         e2ee.sessions.confirm_pending(device)
         if pending.hand_over:

@@ -29,7 +29,7 @@ from nightmail.client.trust.e2ee_sealer import E2eeSealer
 from nightmail.model.records import Unlinked
 from nightmail.model.words import Lane
 
-from .controls import HistoryPart, PastMessage, history, numbers_of, size_of_item
+from .controls import HistoryPart, PastMessage, cut, history, numbers_of, size_of_item
 
 TO, LEAVING, LATE = "moving to", "leaving", "late "
 """Errands: before the history is sent; after that; a message that came after the history was cut."""
@@ -91,8 +91,8 @@ class MoveOut:
     def _send_history(self, device: int) -> None:
         self._context.store.drop_errand(TO)
         self._leaves = True
-        first = list(self._parts(self._trusted()))
-        self._send(device, 0, first, list(self._parts(self._messages())))
+        first = self._parts(self._trusted())
+        self._send(device, 0, first, self._parts(self._messages()))
 
     def _send(self, device: int, sent: int, first: list[list[Item]], messages: list[list[Item]]) -> None:
         """Send parts, numbered after the `sent` ones before."""
@@ -128,21 +128,13 @@ class MoveOut:
     def _unread(self) -> dict[tuple[str, int], tuple[Lane, int]]:
         return {(row.id, row.by): (row.lane, row.n) for row in self._context.store.marked(ReadMark.UNREAD)}
 
-    def _parts(self, items: Iterator[Item]) -> Iterator[list[Item]]:
+    def _parts(self, items: Iterator[Item]) -> list[list[Item]]:
         """At least one part, so that there is a last one. None is longer than what can be sealed."""
         room = self._e2ee.fits(self._context.body_bytes) - PART_BYTES
-        held: list[Item] = []
-        size = 0
-        for item in items:
-            length = size_of_item(item)
-            if length > room + PART_BYTES + SPARE_BYTES:
-                continue  # it was written when the server took longer messages
-            if held and size + length > room:
-                yield held
-                held, size = [], 0
-            held.append(item)
-            size += length
-        yield held
+        longest = room + PART_BYTES + SPARE_BYTES
+        # A longer one was written when the server took longer messages.
+        parts = list(cut((item for item in items if size_of_item(item) <= longest), room, size_of_item))
+        return parts or [[]]
 
     # --- the end of this device -----------------------------------------------------------------
 
@@ -163,7 +155,7 @@ class MoveOut:
                 store.drop_errand(name)
             unread = self._unread()
             past = (PastMessage.of(message, unread.get((message.id, message.by))) for message in found if message)
-            self._send(device, sent, [], list(self._parts(past)))
+            self._send(device, sent, [], self._parts(past))
             return
         self._context.tell(Moved(device))
         self._context.ask(Unlinked(self._context.identity.device))

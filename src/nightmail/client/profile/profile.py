@@ -2,6 +2,7 @@
 
     lock            the process that has it; the kernel releases it when the process ends, however it ends
     key             the database's key, sealed by a passphrase, a key file or the keyring (keybox.py)
+    settings        the numbers of limits.py that the user changed (settings.py); need not exist
     nightmail.db    everything else, sealed page by page with its write-ahead log
 
 Touches: the folder (readable by nobody else), and what is in it.

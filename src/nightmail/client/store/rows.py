@@ -175,7 +175,7 @@ class Conversation(Struct, frozen=True):
 
 
 class Contact(Struct, frozen=True):
-    """What this device knows about a person. It is not sent to the server."""
+    """What the own devices know about a person. It is not sent to the server."""
 
     account: int
     handle: str

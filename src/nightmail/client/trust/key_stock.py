@@ -116,7 +116,7 @@ class KeyStock:
         assert row is not None
         if row.tended_at and 0 <= context.now - row.tended_at < DAY_MS:
             return False
-        keys = rotate(before, context.secrets, context.now)
+        keys = rotate(before, context.secrets, context.now, context.limits.rotate_ms)
         self._put(replace(row, state=encode_keys(keys), tended_at=context.now), keys)
         return True
 

@@ -1,0 +1,148 @@
+"""Contacts, their names and blocks, and the handles of people: the same on all devices of the account.
+
+Knows:   when each contact was changed, and on which device. The newest change wins, by (time, device).
+Touches: contacts and the handles of conversations; one errand per contact, for its newest change; the outbox.
+Never:   tells the server a name; or lets another device fill this one with more contacts than the limit.
+
+A change is later than every change of the same contact that its device knew, whatever the clocks say. A contact that
+was deleted leaves its errand behind, until an older change can no longer come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from nightmail.client.events import ContactsChanged
+from nightmail.client.machine.context import Context
+from nightmail.client.outbox.outbox import Outbox
+from nightmail.client.store.rows import Contact
+from nightmail.client.trust.e2ee_sealer import E2eeSealer
+from nightmail.model.ids import account_of
+
+from .controls import ContactChange, ContactsPart, contacts, contacts_of, cut, size_of_item
+
+ERRAND = "contact "
+PART_BYTES = 100
+"""What a control message takes around its changes."""
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Version(NamedTuple):
+    at: int = 0
+    by: int = 0
+
+
+_version = msgspec.msgpack.Decoder(Version).decode
+
+
+class ContactSync:
+    def __init__(self, context: Context, e2ee: E2eeSealer, outbox: Outbox) -> None:
+        self._context, self._e2ee, self._outbox = context, e2ee, outbox
+
+    # --- what the person does -------------------------------------------------------------------
+
+    def put(self, row: Contact) -> None:
+        """The person changed a contact here, or made one."""
+        self._change(ContactChange(row.account, row.handle, row.name, row.blocked, deleted=False))
+
+    def drop(self, account: int) -> None:
+        """The person deleted a contact here."""
+        self._change(ContactChange(account, "", "", blocked=False, deleted=True))
+
+    def learn(self, account: int, handle: str) -> None:
+        """The person named an account by this handle."""
+        if self._learn(account, handle, other=True):
+            self._tell([(account, handle)])
+
+    def _change(self, change: ContactChange) -> None:
+        at = max(self._context.now, self._newest(change.account).at + 1)
+        change = replace(change, at=at, by=self._context.identity.device)
+        self._apply(change)
+        self._tell([change])
+
+    # --- other devices --------------------------------------------------------------------------
+
+    def take(self, by: int, data: bytes) -> None:
+        """Another own device says what was changed. Raises BadEncoding."""
+        part, own, store = contacts_of(data), self._context.identity.account, self._context.store
+        room = self._context.limits.contacts - len(store.errands(ERRAND))
+        changed: set[int] = set()
+        for change in part.changes:
+            if account_of(change.by) != own or (change.at, change.by) <= self._newest(change.account):
+                continue
+            is_new = store.errand(_name(change.account)) is None
+            if not is_new or room > 0:
+                room -= is_new
+                self._apply(change)
+                changed.add(change.account)
+        changed |= {account for account, handle in part.handles.items() if self._learn(account, handle, other=False)}
+        if changed:
+            self._context.tell(ContactsChanged(tuple(sorted(changed))))
+
+    def send_all(self, device: int) -> None:
+        """A device was linked here: it gets every contact, and every handle that is known."""
+        self._send(self._all(), device)
+
+    def forget(self) -> None:
+        """Once a day: of a contact that was deleted long ago, no older change can still come."""
+        store, oldest = self._context.store, self._context.now - self._context.limits.remember_ms
+        for name in store.errands(ERRAND):
+            account = int(name.removeprefix(ERRAND), 16)
+            if store.contact(account) is None and self._newest(account).at < oldest:
+                store.drop_errand(name)
+
+    def _all(self) -> Iterator[ContactChange | tuple[int, str]]:
+        store = self._context.store
+        for row in store.contacts():
+            at, by = self._newest(row.account)
+            # A contact from before contacts were shared has no time: any change of it is newer.
+            yield ContactChange(
+                row.account, row.handle, row.name, row.blocked, deleted=False,
+                at=max(at, 1), by=by or self._context.identity.device,
+            )  # fmt: skip
+        for row in store.conversations():
+            if row.handle:
+                yield row.peer, row.handle
+
+    def _tell(self, items: Iterable[ContactChange | tuple[int, str]]) -> None:
+        listed = self._e2ee.believed.of(self._context.identity.account)
+        if listed is not None and len(listed.devices) > 1:
+            self._send(items)
+
+    def _send(self, items: Iterable[ContactChange | tuple[int, str]], only: int = 0) -> None:
+        room = self._e2ee.fits(self._context.body_bytes) - PART_BYTES
+        for some in cut(items, room, size_of_item):
+            part = ContactsPart.of(some)
+            self._outbox.control(self._context.identity.account, contacts(part), only=only)
+
+    # --- the rows -------------------------------------------------------------------------------
+
+    def _newest(self, account: int) -> Version:
+        state = self._context.store.errand(_name(account))
+        return _version(state) if state else Version()
+
+    def _apply(self, change: ContactChange) -> None:
+        store = self._context.store
+        if change.deleted:
+            store.drop_contact(change.account)
+        else:
+            store.put_contact(Contact(change.account, change.handle, change.name, change.blocked))
+        store.put_errand(_name(change.account), _encode(Version(change.at, change.by)))
+
+    def _learn(self, account: int, handle: str, *, other: bool) -> bool:
+        """Whether the handle was not known; or, if it may replace `other` ones, is another one."""
+        store = self._context.store
+        conversation = store.conversation(account)
+        if conversation.handle == handle or (conversation.handle and not other):
+            return False
+        store.put_conversation(replace(conversation, handle=handle))
+        return True
+
+
+def _name(account: int) -> str:
+    return f"{ERRAND}{account:016x}"
