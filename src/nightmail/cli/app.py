@@ -7,11 +7,14 @@ Touches: nothing until a command is called.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from importlib import import_module, metadata
+from typing import Any, NoReturn
 
 import click
 
-from .errors import explained
+from .errors import Exit, Failure, explained, print_error, report
 
 COMMANDS: dict[str, str] = {
     "serve": "Run a server.",
@@ -57,6 +60,27 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         with explained():
             return super().invoke(ctx)
+
+    def main(  # pyright: ignore[reportIncompatibleMethodOverride]  # click's overloads differ in standalone_mode
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
+        """Run a command, and report its error in the same form whatever found it: click, a command or the client."""
+        words = list(sys.argv[1:] if args is None else args)
+        as_json = "--json" in words  # click may fail before it has parsed the option
+        try:
+            code: object = super().main(words, prog_name, standalone_mode=False, **extra)
+        except click.ClickException as error:
+            report(error, as_json=as_json)
+            sys.exit(error.exit_code)
+        except click.Abort:
+            report(Failure(Exit.OTHER, "Aborted.", "Nothing was changed.", "aborted"), as_json=as_json)
+            sys.exit(Exit.OTHER)
+        except Exception as mistake:
+            if as_json:
+                # Only its type: its text may hold content. The traceback on standard error shows where it happened.
+                print_error(Exit.INTERNAL, f"A mistake of Nightmail itself: {type(mistake).__name__}.")
+            raise
+        sys.exit(code if isinstance(code, int) else 0)
 
 
 @click.group(

@@ -1,6 +1,7 @@
 """Errors for the person at the command line: one sentence, advice, and an exit code.
 
 Knows:   every error of the client, and the advice for it.
+Touches: standard error; with --json also standard output, where a script reads the same error as an object.
 Never:   prints a token or the content of a message. An unexpected exception keeps its traceback.
 """
 
@@ -9,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import IO, Any
 
 import click
 
 from nightmail.client import errors
 
+from .output import print_json
+
 
 class Exit(IntEnum):
-    """Exit codes of all commands. `serve` also uses those of `nightmail.server.process`; docs/cli.md lists all."""
+    """Exit codes of all commands. The name in small letters is the `error` of the object that --json prints."""
 
     DONE = 0
-    BROKEN = 1
+    OTHER = 1
     """A promise was broken (`verify`, `demo`), or an error has no code of its own."""
     USAGE = 2
     """The command line or a setting is invalid."""
@@ -30,6 +32,8 @@ class Exit(IntEnum):
     """The profile is damaged, or was written by a newer version."""
     UNWRITABLE = 5
     """The folder cannot be read or written."""
+    CANNOT_LISTEN = 6
+    """`serve` cannot listen on the address, or the certificate cannot be used."""
     NO_PROFILE = 10
     """The profile does not exist, or there are several and none was named."""
     NO_SERVER = 11
@@ -46,17 +50,39 @@ class Exit(IntEnum):
     """A passphrase, key or PIN is missing or wrong."""
     DIFFERS = 17
     """The safety number is not the one that was given."""
+    INTERNAL = 70
+    """A mistake of Nightmail itself."""
 
 
 class Failure(click.ClickException):
-    """One sentence, then what to do next."""
+    """One sentence, then what to do next. `reason` is the code of a refusal or of a failed message, if there is one."""
 
-    def __init__(self, code: Exit, sentence: str, advice: str = "") -> None:
+    def __init__(self, code: Exit, sentence: str, advice: str = "", reason: str = "") -> None:
         super().__init__(f"{sentence} {advice}".strip())
         self.exit_code = code  # pyright: ignore[reportAttributeAccessIssue]  # click reads it from the instance
+        self.reason = reason
 
-    def show(self, file: IO[Any] | None = None) -> None:
-        click.echo(f"nightmail: {self.message}", file=file, err=file is None)
+
+def report(error: click.ClickException, *, as_json: bool) -> None:
+    """Print what went wrong: one line on standard error; for scripts, an object on standard output as well."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and not as_json:
+        error.show()
+        return
+    message = error.format_message()
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        message = "Missing command."
+    if isinstance(error, click.UsageError):
+        path = error.ctx.command_path if error.ctx else "nightmail"
+        message = f"{message.rstrip('.')}. See {path} --help."
+    click.echo(f"nightmail: {message}", err=True)
+    if as_json:
+        print_error(error.exit_code, message, error.reason if isinstance(error, Failure) else "")
+
+
+def print_error(code: int, message: str, reason: str = "") -> None:
+    """The object that scripts read instead of a result."""
+    shape = {"type": "error", "error": Exit(code).name.lower(), "exit_code": code, "message": message}
+    print_json({**shape, "reason": reason} if reason else shape)
 
 
 REASONS: dict[str, str] = {
@@ -128,9 +154,9 @@ def explain(error: errors.ClientError) -> Failure:
             )
         case errors.Refused():
             said = error.detail or error.title
-            return Failure(Exit.REFUSED, f"The server refused: {said}.", REFUSALS.get(error.code, ""))
+            return Failure(Exit.REFUSED, f"The server refused: {said}.", REFUSALS.get(error.code, ""), error.code)
         case errors.DeliveryFailed():
-            return Failure(Exit.FAILED, failed(error.reason))
+            return Failure(Exit.FAILED, failed(error.reason), reason=error.reason)
         case errors.Stopped():
             return Failure(Exit.ENDED, f"The server closed the connection permanently: {error.sentence}.")
         case errors.NumberDiffers():
@@ -140,7 +166,7 @@ def explain(error: errors.ClientError) -> Failure:
         case errors.TooLarge():
             return Failure(Exit.USAGE, sentence(error), "Nothing was sent.")
         case _:
-            return Failure(Exit.BROKEN, sentence(error))
+            return Failure(Exit.OTHER, sentence(error))
 
 
 def failed(reason: str) -> str:

@@ -34,7 +34,7 @@ class Misused(ClientError):
 
 class NumberDiffers(ClientError):
     def __init__(self) -> None:
-        super().__init__("the safety number is another one by now; nothing was accepted")
+        super().__init__("the safety number has changed in the meantime; nothing was accepted")
 
 
 class TooLarge(ClientError):

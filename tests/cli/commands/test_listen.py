@@ -88,7 +88,7 @@ def test_a_removed_device_is_told_so_with_its_own_exit_code(hand: Hand) -> None:
     hand.gets("devices", "remove", "-p", ada, linked["device"])
     result = hand.types("listen", "-p", "./laptop", "--until-empty", "--json")
     assert result.exit_code == 15
-    assert json.loads(result.stdout.splitlines()[-1])["type"] == "ended"
+    assert [json.loads(line)["type"] for line in result.stdout.splitlines()[-2:]] == ["ended", "error"]
     assert result.stderr.startswith("nightmail: The server closed the connection permanently")
 
 

@@ -74,7 +74,7 @@ def command(
         again = ("verify", "--seed", str(seed), "--seconds", f"{length:g}")
         page.print(f"To repeat this plan: {command_line(*again)}", markup=False)
     print_json(summary(plan, result))
-    sys.exit(Exit.BROKEN if result.broken else Exit.DONE)
+    sys.exit(Exit.OTHER if result.broken else Exit.DONE)
 
 
 async def _run(plan: Plan, url: str | None, ca_file: str | None, bar: _Bar) -> Result:
