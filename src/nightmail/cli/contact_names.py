@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from nightmail.client import Client
 from nightmail.client.errors import Misused
+from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id
 
 from .output import plain
@@ -14,18 +15,23 @@ from .profiles import handle_of, known
 
 
 def resolve(client: Client, typed: str) -> str | int:
-    """The handle or account number that was typed. A contact's name wins over an equal handle.
+    """The handle or account number that was typed. A contact's name wins over the handle of a stranger.
 
-    Raises Misused if several contacts have this name.
+    Raises Misused if several accounts that this device knows can be meant.
     """
-    named = [contact for contact in client.people.all() if contact.name.casefold() == typed.casefold()]
-    if len(named) > 1:
-        raise Misused(f"{len(named)} contacts are called {typed!r}: use a handle")
-    if named:
-        return named[0].handle or named[0].account
-    # An account whose handle is unknown is shown by its number, so its number can be typed.
-    numbers = {f"{each.peer:x}": each.peer for each in client.conversations() if not each.handle}
-    return numbers.get(typed, typed)
+    contacts = client.people.all()
+    handles = {each.peer: each.handle for each in client.conversations()}
+    handles |= {contact.account: contact.handle or handles.get(contact.account, "") for contact in contacts}
+    numbers = {f"{account:x}": account for account in handles}
+    if typed in numbers:
+        return handles[numbers[typed]] or numbers[typed]
+    meant = {contact.account for contact in contacts if contact.name.casefold() == typed.casefold()}
+    if meant:
+        meant |= {account for account, handle in handles.items() if handle and handle == spelled(typed)}
+    if len(meant) > 1:
+        candidates = ", ".join(sorted(f"{handles[each] or 'unknown handle'} (account {each:x})" for each in meant))
+        raise Misused(f"{plain(typed)!r} can mean several contacts: {candidates}; give the number of the account")
+    return next((handles[account] or account for account in meant), typed)
 
 
 class ContactNames:

@@ -126,6 +126,15 @@ def explained() -> Generator[None]:
         yield
     except errors.ClientError as error:
         raise explain(error) from error
+    except OSError as error:
+        # Without a name it is no file that the user chose.
+        if error.filename is None:
+            raise
+        raise Failure(
+            Exit.UNWRITABLE,
+            f"{error.filename} cannot be used: {error.strerror}.",
+            "Check the path and its permissions.",
+        ) from error
     except KeyboardInterrupt:
         raise click.exceptions.Exit(130) from None
 

@@ -45,6 +45,8 @@ def base() -> Path:
 
 def folder_for(handle: str) -> Path:
     """The profile folder of a handle. It is inside `base`, whatever characters the handle has."""
+    if not handle:
+        raise click.UsageError("A handle cannot be empty.")
     name = handle.replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
     return base() / (f"%2E{name[1:]}" if name.startswith(".") else name)
 
@@ -65,8 +67,8 @@ def named(profile: str) -> Path:
 
 def short_name(path: Path) -> str:
     """The shortest value of --profile that means it."""
-    if path.parent == base():
-        return handle_of(path)
+    if path.parent == base() and named(handle := handle_of(path)) == path:
+        return handle
     return str(path) if os.sep in str(path) else f".{os.sep}{path}"
 
 
@@ -87,7 +89,7 @@ def chosen(profile: str | None) -> Path:
         case [only]:
             return only
         case several:
-            names = ", ".join(handle_of(each) for each in several)
+            names = ", ".join(short_name(each) for each in several)
             raise Failure(Exit.NO_PROFILE, f"There are several profiles: {names}.", "Name one with --profile.")
 
 
@@ -129,7 +131,7 @@ def anonymous_http(servers: Sequence[str], ca_file: str | None) -> Http:
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(name) for each in known() if (name := handle_of(each)).startswith(incomplete)]
+    return [CompletionItem(name) for each in known() if (name := short_name(each)).startswith(incomplete)]
 
 
 def profile_option(command: Any) -> Any:

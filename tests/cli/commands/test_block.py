@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cli.hand import NOBODY, Hand, a_conversation
+from tests.cli.hand import NOBODY, Hand, a_conversation, one_sentence
 
 
 def test_who_is_blocked_does_not_get_through_and_learns_nothing(hand: Hand) -> None:
@@ -18,6 +18,13 @@ def test_who_is_blocked_does_not_get_through_and_learns_nothing(hand: Hand) -> N
     hand.gets("send", "-p", bob, ada, "Hello again")
     hand.gets("listen", "-p", ada, "--until-empty")
     assert len(hand.gets("search", "-p", ada, "again")) == 1
+
+
+def test_nobody_can_be_blocked_who_is_not_there(hand: Hand) -> None:
+    ada = hand.registers("ada")
+    result = hand.types("block", hand.name("nobody"), "-p", ada)
+    assert (result.exit_code, "Check the spelling" in one_sentence(result)) == (12, True)
+    assert hand.gets("contacts", "list", "-p", ada) == []
 
 
 def test_blocking_without_a_server_is_told_and_changes_nothing(hand: Hand) -> None:

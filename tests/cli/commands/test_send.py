@@ -19,11 +19,33 @@ def texts(hand: Hand, who: str) -> list[str]:
 def test_a_message_is_sent_and_arrives_once(hand: Hand) -> None:
     ada, bob = hand.registers("ada"), hand.registers("bob")
     (said,) = hand.gets("send", "-p", ada, bob, "Hello, Bob.")
-    assert said.keys() == {"message_id", "conversation_id", "state"}
-    assert said["state"] == "sent"
-    assert re.fullmatch(r"✓ sent  [0-9a-f]+:\d+:\d+:\w+\n", hand.types("send", "-p", ada, bob, "Bye.").stdout)
+    assert said.keys() == {"message_id", "conversation_id", "state", "to", "account"}
+    assert (said["state"], said["to"]) == ("sent", bob)
+    assert re.fullmatch(
+        rf"✓ sent, to {bob}  [0-9a-f]+:\d+:\d+:\w+\n", hand.types("send", "-p", ada, bob, "Bye.").stdout
+    )
     assert texts(hand, bob) == ["Hello, Bob.", "Bye."]
     assert texts(hand, bob) == []
+
+
+def test_a_contacts_name_wins_over_the_handle_of_a_stranger(hand: Hand) -> None:
+    ada, bob, mum = hand.registers("ada"), hand.registers("bob"), hand.registers("Mum")
+    hand.gets("contacts", "name", "-p", ada, bob, mum)
+    assert hand.gets("send", "-p", ada, mum, "Hello, Mum.")[0]["to"] == bob
+    assert f"to {mum} ({bob})" in hand.types("send", "-p", ada, mum.upper(), "Bye.").stdout
+    assert (texts(hand, bob), texts(hand, mum)) == (["Hello, Mum.", "Bye."], [])
+
+
+def test_a_name_that_can_mean_two_contacts_is_refused_with_both_of_them(hand: Hand) -> None:
+    ada, bob, carol = hand.registers("ada"), hand.registers("bob"), hand.registers("carol")
+    (named,) = hand.gets("contacts", "name", "-p", ada, bob, carol)
+    (other,) = hand.gets("contacts", "name", "-p", ada, carol, "Carol")
+    result = hand.types("send", "-p", ada, carol, "For whom?")
+    assert result.exit_code == 2
+    sentence = one_sentence(result)
+    assert f"{bob} (account {named['account']}), {carol} (account {other['account']})" in sentence
+    assert hand.gets("send", "-p", ada, other["account"], "For Carol.")[0]["to"] == carol
+    assert (texts(hand, bob), texts(hand, carol)) == ([], ["For Carol."])
 
 
 @pytest.mark.parametrize("words", [(), ("-",)])

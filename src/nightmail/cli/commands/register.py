@@ -71,6 +71,8 @@ def command(
     options: dict[str, Any] = {"handle": handle, "label": label, "ca_file": ca_file, "secret": secret}
     try:
         identity = _try(path, found, options, proof)
+        if not is_new:
+            asyncio.run(_check_known(client_of(path, found, **options)))
     except Misused as error:
         raise Failure(Exit.USAGE, sentence(error), "Name another folder (--profile).") from None
     except (Refused, Failure, click.Abort):
@@ -107,6 +109,20 @@ async def _register(client: Client) -> Identity:
     async with client:
         await client.ready()  # its keys are published: others can write to it, also while it is not running
         return client.identity
+
+
+async def _check_known(client: Client) -> None:
+    """The profile existed before: the server must know its device. Raises Failure; the profile is not changed."""
+    async with client:
+        try:
+            await client.http.devices()
+        except Refused as refused:
+            if refused.code != "unauthorized":
+                raise
+            raise Failure(
+                Exit.REFUSED, "This profile is registered at another server: this server does not know its device.",
+                "To register here as well, name another folder (--profile).", refused.code,
+            ) from None  # fmt: skip
 
 
 async def _verify(servers: list[str], options: dict[str, Any]) -> None:

@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 import click
 
+from nightmail.cli.contact_names import resolve
 from nightmail.cli.errors import Exit
 from nightmail.cli.output import TICKS, as_json_option, command_line, console, plain, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of, short_name
 from nightmail.client import Client, Receipt
 from nightmail.client.events import Connected, Event, Retrying, SecurityCodeChanged
 from nightmail.client.messages import Tick, conversation_id
-from nightmail.model.handles import spelled
-from nightmail.model.ids import account_id
+from nightmail.client.store.rows import Contact
 from nightmail.model.words import Lane
 
 WAITS = {"queued": Tick.PENDING, "sent": Tick.SENT, "delivered": Tick.DELIVERED, "read": Tick.READ}
@@ -30,7 +30,8 @@ WAITS = {"queued": Tick.PENDING, "sent": Tick.SENT, "delivered": Tick.DELIVERED,
 class Order(NamedTuple):
     """What to send, and how long to wait for it."""
 
-    to: str
+    to: str | int
+    """A handle or an account number."""
     text: str
     lane: Lane
     wanted: Tick
@@ -40,7 +41,7 @@ class Order(NamedTuple):
 
 
 @click.command("send", short_help="Send a message; works offline.")
-@click.argument("to", metavar="TO")
+@click.argument("to", metavar="NAME")
 @click.argument("text", required=False)
 @profile_option
 @click.option(
@@ -57,7 +58,7 @@ def command(
     to: str, text: str | None, profile: str | None, wait: str, timeout: float, high: bool, servers: tuple[str, ...],
     ca_file: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Send TEXT to the handle TO. Without TEXT, or with -, it is read from standard input.
+    """Send TEXT to NAME: a contact's name, or a handle. Without TEXT, or with -, it is read from standard input.
 
     The message is durable in the outbox before it is sent. If no server answers, the exit code is 14, and the next
     command that connects with this profile sends it under the same id, so it arrives once.
@@ -71,11 +72,14 @@ def command(
     reached = receipt.state >= order.wanted
     if as_json:
         state = "queued" if receipt.state is Tick.PENDING else receipt.state.name.lower()
-        shape = {"message_id": receipt.message_id, "conversation_id": outcome.conversation, "state": state}
+        shape = {
+            "message_id": receipt.message_id, "conversation_id": outcome.conversation, "state": state,
+            "to": outcome.to.handle, "account": f"{outcome.to.account:x}",
+        }  # fmt: skip
         marks = {"security_code_changed": outcome.changed, "held": outcome.held}
         print_json({**shape, **{mark: True for mark, so in marks.items() if so}})
     else:
-        _say(outcome, path, reached, to)
+        _say(outcome, path, reached)
     sys.exit(Exit.DONE if reached else Exit.QUEUED)
 
 
@@ -95,6 +99,7 @@ def _text(text: str | None) -> str:
 
 
 class Outcome(NamedTuple):
+    to: Contact
     receipt: Receipt
     conversation: str
     changed: bool
@@ -109,6 +114,7 @@ async def _send(client: Client, order: Order) -> Outcome:
     client.on(SecurityCodeChanged)(changes.append)
     async with client:
         events = client.events()
+        order = order._replace(to=resolve(client, str(order.to)))
         receipt = await client.send(order.to, order.text, lane=order.lane)
         waiting = asyncio.ensure_future(_reached(receipt, order.wanted))
         pointless = asyncio.ensure_future(_is_pointless(client, events, order))
@@ -120,16 +126,18 @@ async def _send(client: Client, order: Order) -> Outcome:
             for task in (waiting, pointless):
                 task.cancel()
             await asyncio.gather(waiting, pointless, return_exceptions=True)
-        peer = account_id(spelled(order.to))
-        conversation = conversation_id(client.identity.account, peer)
-        changed = any(change.account == peer for change in changes)
-        return Outcome(receipt, conversation, changed, receipt.state is Tick.PENDING and client.trust(order.to).held)
+        to = client.people.get(order.to)
+        conversation = conversation_id(client.identity.account, to.account)
+        changed = any(change.account == to.account for change in changes)
+        held = receipt.state is Tick.PENDING and client.trust(order.to).held
+        return Outcome(to, receipt, conversation, changed, held)
 
 
-def _say(outcome: Outcome, path: Path, reached: bool, to: str) -> None:
-    page, receipt = console(), outcome.receipt
+def _say(outcome: Outcome, path: Path, reached: bool) -> None:
+    page, receipt, to = console(), outcome.receipt, outcome.to.handle or f"{outcome.to.account:x}"
     state = "queued" if receipt.state is Tick.PENDING else receipt.state.name.lower()
-    page.print(f"{TICKS[receipt.state]} {state}  {receipt.message_id}", markup=False)
+    whom = f"{outcome.to.name} ({to})" if outcome.to.name else to
+    page.print(f"{TICKS[receipt.state]} {state}, to {plain(whom)}  {receipt.message_id}", markup=False)
     if outcome.held and not reached:
         page.print(
             "The security code has changed since you verified it. The message waits until you accept the new one:"
