@@ -14,8 +14,9 @@ from enum import IntEnum
 import click
 
 from nightmail.client import errors
+from nightmail.client.link.failures import UNTRUSTED
 
-from .output import print_json
+from .output import plain, print_json
 
 
 class Exit(IntEnum):
@@ -42,7 +43,7 @@ class Exit(IntEnum):
     """The server refused the request."""
     FAILED = 13
     """The message failed; the reason was printed."""
-    QUEUED = 14
+    PENDING = 14
     """The message is in the outbox, and has not got as far as `--wait` asks; or linking or moving is not finished."""
     ENDED = 15
     """The server rejected this device permanently, or another connection replaced it."""
@@ -50,6 +51,8 @@ class Exit(IntEnum):
     """A passphrase, key or PIN is missing or wrong."""
     DIFFERS = 17
     """The safety number is not the one that was given."""
+    TIMED_OUT = 18
+    """The time that --timeout gives is over."""
     INTERNAL = 70
     """A mistake of Nightmail itself."""
 
@@ -57,8 +60,8 @@ class Exit(IntEnum):
 class Failure(click.ClickException):
     """One sentence, then what to do next. `reason` is the code of a refusal or of a failed message, if there is one."""
 
-    def __init__(self, code: Exit, sentence: str, advice: str = "", reason: str = "") -> None:
-        super().__init__(f"{sentence} {advice}".strip())
+    def __init__(self, code: Exit, sentence: str, next_step: str = "", reason: str = "") -> None:
+        super().__init__(f"{sentence} {next_step}".strip())
         self.exit_code = code  # pyright: ignore[reportAttributeAccessIssue]  # click reads it from the instance
         self.reason = reason
 
@@ -119,6 +122,19 @@ REFUSALS: dict[str, str] = {
 """Refusal code → advice."""
 
 
+CA_ADVICE = "If it is a private certificate, name the CA file that signed it (--ca-file); otherwise check the address."
+
+
+def advice(why: str) -> str:
+    """What to do about a connection that could not be opened; empty if nothing is known."""
+    return CA_ADVICE if why.startswith(UNTRUSTED) else ""
+
+
+def no_keys_yet(handle: str) -> str:
+    """Why a message to an account without a signed list waits."""
+    return f"{plain(handle)} has registered, but has not published its keys yet: nothing can be encrypted for it."
+
+
 @contextmanager
 def explained() -> Generator[None]:
     """Turn errors that a user can cause into a `Failure`."""
@@ -157,6 +173,8 @@ def explain(error: errors.ClientError) -> Failure:
             )
         case errors.StoreFailed():
             return Failure(Exit.UNWRITABLE, sentence(error), "Check the disk. Nothing that was not stored was sent.")
+        case errors.Untrusted():
+            return Failure(Exit.NO_SERVER, sentence(error), CA_ADVICE)
         case errors.Unreachable():
             return Failure(
                 Exit.NO_SERVER, sentence(error), "Start one (nightmail serve), or name another one (--server)."

@@ -17,6 +17,7 @@
     ├── Misbehaved           the server sent something that it may not send
     └── HttpError
         ├── Unreachable      no server answered
+        │   └── Untrusted    a server answered, and its certificate is not trusted
         └── Refused          the server answered with a problem
 No text in this tree holds a token, a key or content.
 """
@@ -101,6 +102,10 @@ class HttpError(ClientError):
 
 
 class Unreachable(HttpError):
+    pass
+
+
+class Untrusted(Unreachable):
     pass
 
 

@@ -5,14 +5,13 @@ Touches: the block list at the server, then the contact in the profile.
 
 from __future__ import annotations
 
-import asyncio
-
 import click
 
 from nightmail.cli.contact_names import resolve
 from nightmail.cli.json_shapes import contact_json
 from nightmail.cli.output import as_json_option, console, plain, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
+from nightmail.cli.waiting import run_within, timeout_option
 from nightmail.client import Client
 
 
@@ -20,6 +19,7 @@ from nightmail.client import Client
 @click.argument("person", metavar="NAME")
 @profile_option
 @server_options
+@timeout_option()
 @as_json_option
 def command(person: str, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool) -> None:
     """Stop receiving messages from NAME on every device of the account. NAME is not told."""
@@ -31,7 +31,7 @@ def set_blocked(
 ) -> None:
     path = chosen(profile)
     client = client_of(path, servers_of(path, servers), ca_file=ca_file)
-    asyncio.run(_set_blocked(client, person, as_json, blocked=blocked))
+    run_within(_set_blocked(client, person, as_json, blocked=blocked))
 
 
 async def _set_blocked(client: Client, person: str, as_json: bool, *, blocked: bool) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import click
 
 from nightmail.cli.contact_names import ContactNames, resolve
-from nightmail.cli.json_shapes import message_json
+from nightmail.cli.json_shapes import message_json, state_word
 from nightmail.cli.output import as_json_option, changed_line, console, message_line, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
 from nightmail.client import Client, Message
@@ -54,4 +54,4 @@ async def _show(client: Client, person: str, limit: int, as_json: bool) -> None:
 def _state(message: Message) -> dict[str, str]:
     if not message.own:
         return {}
-    return {"state": message.state.name.lower(), **({"reason": message.reason} if message.reason else {})}
+    return {"state": state_word(message.state), **({"reason": message.reason} if message.reason else {})}

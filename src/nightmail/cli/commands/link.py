@@ -78,7 +78,7 @@ def command(
         request = link_request.begin(path, what, label, secret=secret)
     except Misused as error:
         raise Failure(Exit.USAGE, sentence(error), "Name another folder (--profile).") from None
-    remember_servers(path, found)
+    remember_servers(path, found, ca_file)
     _show(request, move, as_json)
     client = client_of(path, found, ca_file=ca_file, secret=secret)
     try:
@@ -86,7 +86,7 @@ def command(
     except TimeoutError:
         again = command_line("link", what, "--profile", short_name(path))
         raise Failure(
-            Exit.QUEUED,
+            Exit.PENDING,
             "The primary device did not approve this device in time.",
             f"To show the same code again: {again}",
         ) from None
@@ -134,7 +134,7 @@ def _approve(client: Client, request: LinkRequest, yes: bool, seconds: float, as
         device = asyncio.run(_link(client, request, seconds))
     except TimeoutError:
         raise Failure(
-            Exit.QUEUED, "The device is linked, but has not received the account yet: it must be online.",
+            Exit.PENDING, "The device is linked, but has not received the account yet: it must be online.",
             "The next command with this profile continues.",
         ) from None  # fmt: skip
     if as_json:

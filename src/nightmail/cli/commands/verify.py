@@ -7,7 +7,6 @@ Touches: the server named by --server, or a server process that it starts.
 from __future__ import annotations
 
 import secrets
-import ssl
 import sys
 
 import click
@@ -19,6 +18,7 @@ from rich.table import Table
 from nightmail.cli.child_server import run
 from nightmail.cli.errors import Exit
 from nightmail.cli.output import command_line, print_json
+from nightmail.cli.profiles import ca_file_option, tls_of
 from nightmail.testing import running_server
 from nightmail.verify.plan import Plan
 from nightmail.verify.run import Progress as RunProgress
@@ -33,9 +33,7 @@ from nightmail.verify.run import Result, Run
     metavar="URL",
     help="A server to test. By default, one is started, and also killed.",
 )
-@click.option(
-    "--ca-file", type=click.Path(exists=True, dir_okay=False), help="CA certificates that may sign the server's, PEM."
-)
+@ca_file_option
 @click.option("--minutes", type=click.FloatRange(min=0), default=0.0, show_default=False, help="Duration in minutes.")
 @click.option(
     "--seconds",
@@ -79,8 +77,7 @@ def command(
 
 async def _run(plan: Plan, url: str | None, ca_file: str | None, bar: _Bar) -> Result:
     if url is not None:
-        tls = ssl.create_default_context(cafile=ca_file) if ca_file else None
-        return await Run(plan, url, tls=tls, ca_file=ca_file, look=bar.look)()
+        return await Run(plan, url, tls=tls_of(ca_file), ca_file=ca_file, look=bar.look)()
     async with running_server() as server:
         return await Run(plan, server.url, server, look=bar.look)()
 
