@@ -41,7 +41,7 @@ class NumberDiffers(ClientError):
 class TooLarge(ClientError):
     def __init__(self, size: int, limit: int) -> None:
         self.size, self.limit = size, limit
-        super().__init__(f"a body of {size} bytes: the limit is {limit}")
+        super().__init__(f"the message has {size} bytes, and at most {limit} can be sent")
 
 
 class DeliveryFailed(ClientError):
