@@ -31,6 +31,7 @@ COMMANDS: dict[str, str] = {
     "link": "Make this machine another device of an account, or approve one.",
     "migrate": "Move the account and its history to a new device.",
     "devices": "List, link, rename and remove the devices of an account.",
+    "account": "Show and change the settings of an account; sign out; close it.",
     "lock": "Set or remove the PIN that protects an account from takeover.",
     "profile": "Show or change how a profile's encryption key is protected.",
     "trace": "Show the delivery log of one message; for operators.",

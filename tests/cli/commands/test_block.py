@@ -10,11 +10,14 @@ def test_who_is_blocked_does_not_get_through_and_learns_nothing(hand: Hand) -> N
     (blocked,) = hand.gets("block", bob, "-p", ada)
     assert blocked["blocked"]
     assert "blocked" in hand.types("contacts", "list", "-p", ada).stdout
+    hand.gets("contacts", "name", "-p", ada, ada, "me")
+    assert hand.gets("contacts", "blocked", "-p", ada) == [{**blocked, "verified": False}]
     assert hand.gets("send", "-p", bob, ada, "Psst")[0]["state"] == "sent"
     hand.gets("listen", "-p", ada, "--until-empty")
     assert hand.gets("search", "-p", ada, "psst") == []
     (free,) = hand.gets("unblock", bob, "-p", ada)
     assert not free["blocked"]
+    assert hand.types("contacts", "blocked", "-p", ada).stdout == "Nobody is blocked.\n"
     hand.gets("send", "-p", bob, ada, "Hello again")
     hand.gets("listen", "-p", ada, "--until-empty")
     assert len(hand.gets("search", "-p", ada, "again")) == 1
