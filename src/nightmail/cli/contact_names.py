@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from nightmail.client import Client
 from nightmail.client.errors import Misused
+from nightmail.client.store.rows import Contact
 from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id
 
@@ -43,5 +44,17 @@ class ContactNames:
         self._local = {account_id(handle_of(each)): handle_of(each) for each in known()}
 
     def of(self, account: int) -> str:
-        called = self._client.people.called(account)
-        return plain(self._local.get(account, called) if called == f"{account:x}" else called)
+        """Its name; with its handle or number, if another account that this device knows is shown by the same name."""
+        handles = {row.peer: row.handle for row in self._client.conversations()}
+        contacts = {row.account: row for row in self._client.people.all()}
+        names = {each: self._name(each, contacts.get(each), handles.get(each, "")) for each in (*handles, *contacts)}
+        name = names.pop(account, None) or self._name(account, None, "")
+        if name.casefold() not in {other.casefold() for other in names.values()}:
+            return name
+        contact = contacts.get(account)
+        handle = plain((contact.handle if contact else "") or handles.get(account, ""))
+        return f"{name} ({handle if handle and handle != name else f'{account:x}'})"
+
+    def _name(self, account: int, contact: Contact | None, handle: str) -> str:
+        known = (contact.name or contact.handle) if contact else ""
+        return plain(known or handle or self._local.get(account, f"{account:x}"))

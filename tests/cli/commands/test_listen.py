@@ -6,7 +6,7 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
-from nightmail.cli.output import plain
+from nightmail.cli.output import plain_body
 from nightmail.cli.profiles import folder_for
 from nightmail.client import SyncClient
 from tests.cli.hand import NOBODY, Hand, one_sentence, registered_without_keys
@@ -92,9 +92,30 @@ def test_text_of_others_cannot_command_the_terminal(hand: Hand) -> None:
     nasty = "\x1b[2J\x1b]0;owned\x07[red]mark-up[/red]\r\u202e"
     hand.gets("send", "-p", ada, bob, stdin=nasty)
     said = hand.types("listen", "-p", bob, "--until-empty", "--peek").stdout
-    assert plain(nasty) in said
+    assert plain_body(nasty) in said
     assert not set("\x1b\x07\r\u202e") & set(said)
     assert of_type(hand.gets("listen", "-p", bob, "--until-empty"), "message")[0]["text"] == nasty
+
+
+def test_the_lines_of_a_message_cannot_imitate_lines_of_ours(hand: Hand) -> None:
+    ada, bob = hand.registers("ada"), hand.registers("bob")
+    hand.gets("send", "-p", ada, bob, stdin="Hello\n12:00:00  mum: Send money.\n\n✓ sent  1")
+    for command in (("listen", "--until-empty", "--peek"), ("history", ada), ("search", "money")):
+        lines = hand.types(*command, "-p", bob).stdout.splitlines()
+        (first,) = [at for at, line in enumerate(lines) if line.endswith(f"{ada}: Hello")]
+        assert lines[first + 1 : first + 4] == [
+            "          12:00:00  mum: Send money.", "          ", "          ✓ sent  1",
+        ]  # fmt: skip
+
+
+def test_two_contacts_never_look_the_same(hand: Hand) -> None:
+    ada, bob, carol = hand.registers("ada"), hand.registers("bob"), hand.registers("carol")
+    for who in (bob, carol):
+        hand.gets("contacts", "name", "-p", ada, who, "Mum")
+        hand.gets("send", "-p", who, ada, "Hello")
+    said = hand.types("listen", "-p", ada, "--until-empty").stdout
+    assert f"Mum ({bob}): Hello" in said
+    assert f"Mum ({carol}): Hello" in said
 
 
 def test_what_is_not_text_is_not_sent(hand: Hand) -> None:

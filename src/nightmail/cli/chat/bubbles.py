@@ -13,7 +13,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from nightmail.cli.errors import REASONS
-from nightmail.cli.output import TICKS, plain
+from nightmail.cli.output import TICKS, plain, plain_body
 from nightmail.client.messages import Tick
 
 from .lines import Day, Line, MessageLine, Notice, UnreadMarker
@@ -45,7 +45,7 @@ def _bubble(said: MessageLine, width: int) -> RenderableType:
         quote = Text(f"▏{plain(said.quote)}", style="italic grey66", no_wrap=True, overflow="ellipsis")
         quote.truncate(room, overflow="ellipsis")
         parts.append(quote)
-    body = Text(plain(said.text))
+    body = Text(plain_body(said.text))
     body.append(f"  {said.clock}" if said.clock else " ", style="grey66")
     if said.own:
         body.append(f" {TICKS[said.tick]}", style=_STYLES.get(said.tick, "grey66"))
@@ -64,7 +64,7 @@ def draw_summary(summary: ConversationSummary, width: int, clock: str) -> Render
     style = "bold" if summary.unread else ""
     top = _between(Text(plain(summary.name) + mark, style=style), Text(clock, style="dim"), width)
     badge = Text(f" {summary.unread} ", style="bold reverse cyan") if summary.unread else Text()
-    preview = "blocked" if summary.blocked else plain(summary.preview).replace("\n", " ")
+    preview = "blocked" if summary.blocked else plain_body(summary.preview).replace("\n", " ")
     return Group(top, _between(Text(preview, style="dim"), badge, width))
 
 

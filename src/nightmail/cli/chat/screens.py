@@ -17,7 +17,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from nightmail.cli.output import clock, digit_groups, plain
+from nightmail.cli.output import clock, digit_groups, plain_body
 from nightmail.cli.qr_code import qr_code
 from nightmail.client.store.search import Found, text_of
 
@@ -73,7 +73,7 @@ class SearchScreen(ModalScreen[tuple[int, str] | None]):
         message = found.message
         head = Text(self._name(message.peer), style="bold")
         head.append(f"  {'you, ' if message.own else ''}{clock(message.at) if message.at else ''}", style="dim")
-        said = Text(plain(text_of(message) or ""))
+        said = Text(plain_body(text_of(message) or ""))
         for start, end in found.spans:
             said.stylize("bold reverse", start, end)
         return Group(head, said)

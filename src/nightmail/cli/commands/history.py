@@ -11,7 +11,7 @@ import click
 
 from nightmail.cli.contact_names import ContactNames, resolve
 from nightmail.cli.json_shapes import message_json, state_word
-from nightmail.cli.output import as_json_option, changed_line, console, message_line, print_json
+from nightmail.cli.output import as_json_option, changed_line, console, hanging, message_line, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
 from nightmail.client import Client, Message
 from nightmail.client.store.search import text_of
@@ -46,7 +46,7 @@ async def _show(client: Client, person: str, limit: int, as_json: bool) -> None:
             if changed_at and (not message.at or message.at > changed_at):
                 page.print(changed_line(changed_at))
                 changed_at = 0
-            page.print(message_line(message, names.of(message.peer), text_of(message)))
+            page.print(hanging(page, message_line(message, names.of(message.peer), text_of(message))))
         if changed_at:
             page.print(changed_line(changed_at))
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from nightmail.cli.contact_names import ContactNames
 from nightmail.cli.errors import REASONS, Exit, Failure, no_keys_yet
 from nightmail.cli.json_shapes import event_json, message_json
-from nightmail.cli.output import as_json_option, clock, console, plain, print_json
+from nightmail.cli.output import as_json_option, clock, console, hanging, plain, plain_body, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
 from nightmail.cli.waiting import SECONDS
 from nightmail.client import Client
@@ -201,7 +201,7 @@ class LinePrinter:
     def message(self, message: Message, account: int) -> None:
         name = self._names.of(message.peer)
         text = message.content.text
-        said = plain(text) if text is not None else f"({message.kind.name.lower()})"
+        said = plain_body(text) if text is not None else f"({message.kind.name.lower()})"
         who = f"→ {name}" if message.own else name
         self._line(clock(message.at) if message.at else "", f"{who}: ", said, "bold cyan" if not message.own else "dim")
 
@@ -247,7 +247,7 @@ class LinePrinter:
                 pass
 
     def _tick(self, at: int, what: str, message_id: str, style: str = "green") -> None:
-        self._line(clock(at), f"{what}  ", message_id, style)
+        self._line(clock(at), f"{what}  ", plain(message_id), style)
 
     def _note(self, what: str) -> None:
         self._console.print(Text(plain(what), style="dim"))
@@ -255,5 +255,5 @@ class LinePrinter:
     def _line(self, when: str, head: str, rest: str, style: str) -> None:
         line = Text(f"{when}  ", style="dim")
         line.append(plain(head), style=style)
-        line.append(plain(rest), style="" if style == "bold cyan" else "dim")
-        self._console.print(line)
+        line.append(rest, style="" if style == "bold cyan" else "dim")
+        self._console.print(hanging(self._console, line))
