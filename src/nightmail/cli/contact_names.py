@@ -14,6 +14,9 @@ from nightmail.model.ids import account_id
 from .output import plain
 from .profiles import handle_of, known
 
+MARKS = "✓✔✗⚠"
+"""Shown beside names, so no name may hold one."""
+
 
 def resolve(client: Client, typed: str) -> str | int:
     """The handle or account number that was typed. A contact's name wins over the handle of a stranger.
@@ -57,4 +60,5 @@ class ContactNames:
 
     def _name(self, account: int, contact: Contact | None, handle: str) -> str:
         known = (contact.name or contact.handle) if contact else ""
-        return plain(known or handle or self._local.get(account, f"{account:x}"))
+        name = plain(known or handle or self._local.get(account, f"{account:x}"))
+        return "".join("�" if char in MARKS else char for char in name)

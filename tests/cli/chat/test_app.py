@@ -188,6 +188,21 @@ def test_a_failed_message_says_why(ada: RegisteredDevice) -> None:
     played(story)
 
 
+def test_a_failed_message_is_marked_in_the_list_and_does_not_stay_the_newest(
+    ada: RegisteredDevice, bob: RegisteredDevice
+) -> None:
+    async def story() -> None:
+        async with window(ada, person="nobody-is-called-so") as a:
+            await a.says("hello?")
+            await a.until(lambda: a.said[-1].tick is Tick.FAILED)
+            await a.client.send(bob.handle, "hello")
+            await a.until(lambda: len(a.app.model.conversations) == 2 and a.app.model.conversations[0].at < 1 << 60)
+            newest, failed = a.app.model.conversations
+            assert (newest.peer, newest.failed, failed.failed) == (account_id(bob.handle), False, True)
+
+    played(story)
+
+
 def test_a_search_finds_while_one_types_and_opens_the_message(ada: RegisteredDevice, bob: RegisteredDevice) -> None:
     async def story() -> None:
         async with window(ada, person=bob.handle) as a:
@@ -293,6 +308,26 @@ def test_the_safety_number_is_compared_and_said_to_be_alike(ada: RegisteredDevic
             await a.pilot.press("v")
             await a.until(lambda: "verified" in a.words("#head"))
             assert a.client.trust(bob.handle).verified
+
+    played(story)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 20), (110, 40)])
+def test_every_dialog_fits_its_window(ada: RegisteredDevice, bob: RegisteredDevice, size: tuple[int, int]) -> None:
+    async def story() -> None:
+        async with window(ada, person=bob.handle, size=size) as a, bob.client(limits=QUICK) as b:
+            await a.says("hello")
+            await anext(b.messages())
+            for key, last in (("ctrl+n", "#whom"), ("ctrl+f", "#found"), ("ctrl+s", "#advice")):
+                await a.pilot.press(key)
+                await a.until(lambda last=last: a.app.screen.query(last))
+                await a.pilot.pause()
+                screen = a.app.screen
+                assert screen.region.contains_region(screen.query_one(last).region)
+                assert all(box.max_scroll_y == 0 for box in screen.query(".box"))
+                if key == "ctrl+s":
+                    assert screen.query_one("#qr-code").is_on_screen == (size[1] == 40)
+                await a.pilot.press("escape")
 
     played(story)
 

@@ -64,7 +64,7 @@ def test_digits_are_taken_as_they_are_read_aloud(hand: Hand) -> None:
 def test_without_a_key_it_says_what_to_do(hand: Hand) -> None:
     ada = hand.registers("ada")
     nothing = hand.types("verify-contact", "nobody", "-p", ada)
-    assert (nothing.exit_code, "write to them first" in one_sentence(nothing)) == (2, True)
+    assert (nothing.exit_code, "send them a message first" in one_sentence(nothing)) == (2, True)
 
 
 def test_a_new_phone_changes_the_number_and_nothing_goes_out_before_that_is_accepted(hand: Hand) -> None:
