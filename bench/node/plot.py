@@ -100,7 +100,7 @@ def draw(found: dict[str, dict[str, Any]], when: str) -> str:
     for words in (
         *(f"{name}: {MEANINGS[name]}" for name in dict.fromkeys(aim[1] for aim in AIMS) if name in found),
         "A message counts when its sender has the receipt. Red line: the goal. Grey: Mosquitto, for comparison.",
-        f"Measured {when}. Calibration {middle:.2f} ms: a fixed piece of work that takes 0.56 ms when nothing else runs.",
+        f"Measured {when}. Calibration {middle:.2f} ms: fixed work that takes 0.56 ms if nothing else runs.",
     ):
         parts.append(f'<text class="small" x="10" y="{y}">{escape(words)}</text>')
         y += LINE

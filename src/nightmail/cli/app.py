@@ -28,7 +28,7 @@ COMMANDS: dict[str, str] = {
     "block": "Stop receiving messages from a contact.",
     "unblock": "Receive messages from a contact again.",
     "verify-contact": "Compare safety numbers with a contact.",
-    "link": "Make this machine another device of an account, or approve one.",
+    "link": "Add another device to an account.",
     "migrate": "Move the account and its history to a new device.",
     "devices": "List, link, rename and remove the devices of an account.",
     "account": "Show and change the settings of an account; sign out; close it.",
@@ -69,6 +69,7 @@ class Commands(click.Group):
         words = list(sys.argv[1:] if args is None else args)
         as_json = "--json" in words  # click may fail before it has parsed the option
         try:
+            _check_text(words)
             code: object = super().main(words, prog_name, standalone_mode=False, **extra)
         except click.ClickException as error:
             report(error, as_json=as_json)
@@ -82,6 +83,14 @@ class Commands(click.Group):
                 print_error(Exit.INTERNAL, f"A mistake of Nightmail itself: {type(mistake).__name__}.")
             raise
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _check_text(words: Sequence[str]) -> None:
+    """Raises click.UsageError for bytes that are no text, because handles, names and messages are."""
+    try:
+        " ".join(words).encode()
+    except UnicodeEncodeError:
+        raise click.UsageError("The command line is not UTF-8 text.") from None
 
 
 @click.group(

@@ -23,6 +23,8 @@ def resolve(client: Client, typed: str) -> str | int:
 
     Raises Misused if several accounts that this device knows can be meant.
     """
+    if not typed.strip():
+        raise Misused("a name cannot be empty")
     contacts = client.people.all()
     handles = {each.peer: each.handle for each in client.conversations()}
     handles |= {contact.account: contact.handle or handles.get(contact.account, "") for contact in contacts}

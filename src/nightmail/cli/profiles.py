@@ -27,7 +27,7 @@ from nightmail.client.errors import Misused
 from nightmail.client.link.http import Http
 from nightmail.client.link.route import ServerRoute
 
-from .errors import Exit, Failure
+from .errors import Exit, Failure, sentence
 from .unlocking import passphrase_option, secret_for
 from .waiting import bounded_limits
 
@@ -133,7 +133,7 @@ def client_of(path: Path, servers: Sequence[str], **options: Any) -> Client:
     try:
         return Client(path, servers, **options)
     except Misused as error:
-        raise click.UsageError(f"{error}") from None
+        raise click.UsageError(sentence(error)) from None
     except OSError as error:
         raise click.UsageError(f"{options.get('ca_file')} cannot be used: {error.strerror or error}") from None
 

@@ -71,6 +71,8 @@ class Contacts:
         if on:
             await self._http.account(contact.handle)  # the server would also block a handle that nobody has
         await self._http.block(contact.handle, on=on)
+        if not on and self._store.contact(contact.account) is None:
+            return contact
         return await self._put(replace(contact, blocked=on))
 
     async def _put(self, row: Contact) -> Contact:

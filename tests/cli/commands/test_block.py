@@ -30,6 +30,14 @@ def test_nobody_can_be_blocked_who_is_not_there(hand: Hand) -> None:
     assert hand.gets("contacts", "list", "-p", ada) == []
 
 
+def test_nobody_blocks_themselves_and_unblocking_a_stranger_makes_no_contact(hand: Hand) -> None:
+    ada, bob = hand.registers("ada"), hand.registers("bob")
+    own = hand.types("block", ada, "-p", ada)
+    assert (own.exit_code, "your own account" in one_sentence(own)) == (2, True)
+    assert hand.types("unblock", bob, "-p", ada).stdout == f"{bob} is not blocked.\n"
+    assert hand.gets("contacts", "list", "-p", ada) == []
+
+
 def test_blocking_without_a_server_is_told_and_changes_nothing(hand: Hand) -> None:
     ada = hand.registers("ada")
     result = hand.types("block", "bob", "-p", ada, "--server", NOBODY)

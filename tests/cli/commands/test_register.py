@@ -34,7 +34,7 @@ def test_without_a_server_it_says_so_and_the_next_attempt_goes_on_where_it_was(h
     ada = hand.name("ada")
     alone = hand.types("register", ada, "--server", NOBODY)
     assert alone.exit_code == 11
-    assert "nightmail serve" in one_sentence(alone)
+    assert one_sentence(alone).startswith(f"{NOBODY} cannot be reached: nothing listens there. Start one")
     assert hand.gets("register", ada)[0]["handle"] == ada
 
 
@@ -48,7 +48,7 @@ def test_a_profile_belongs_to_one_handle(hand: Hand) -> None:
 def test_an_address_that_is_none_is_a_mistake_of_usage(hand: Hand) -> None:
     result = hand.types("register", hand.name("ada"), "--server", "ftp://x")
     assert result.exit_code == 2
-    assert "not a server's address" in result.stderr
+    assert one_sentence(result).startswith("Not a server's address: ftp://x; write it like https://host:port.")
     assert not folder_for(hand.name("ada")).exists()
 
 
@@ -80,6 +80,11 @@ def test_a_profile_that_cannot_be_read_is_told_in_a_sentence(hand: Hand) -> None
     for words in (("register", hand.name("ada"), "--profile", "x" * 300), ("listen", "--profile", "x" * 300)):
         result = hand.types(*words)
         assert (result.exit_code, "File name too long" in one_sentence(result)) == (5, True)
+
+
+def test_bytes_that_are_no_text_are_a_mistake_of_usage(hand: Hand) -> None:
+    result = hand.types("register", "x\udcff")
+    assert (result.exit_code, "not UTF-8" in one_sentence(result)) == (2, True)
 
 
 def test_a_handle_cannot_lead_out_of_the_folder_of_profiles() -> None:

@@ -44,7 +44,7 @@ def test_in_a_terminal_it_is_asked_at_once(hand: Hand, monkeypatch: pytest.Monke
     ada, bob = a_talk(hand)
     monkeypatch.setattr(unlocking, "can_ask", lambda: True)
     unsure = hand.types("verify-contact", bob, "-p", ada, stdin="n\n")
-    assert ("Do they see the same" in unsure.stdout, "Not verified" in unsure.stdout) == (True, True)
+    assert ("Do the numbers match?" in unsure.stdout, "Not verified" in unsure.stdout) == (True, True)
     assert "Verified." in hand.types("verify-contact", bob, "-p", ada, stdin="y\n").stdout
     assert "see the same" not in hand.types("verify-contact", bob, "-p", ada).stdout
 

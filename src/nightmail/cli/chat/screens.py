@@ -116,6 +116,6 @@ class SafetyNumberScreen(ModalScreen[str]):
         if self._held:
             return (
                 "It has changed since you verified it. Your messages wait.\n"
-                "A accept it   V they see the same number   Esc back"
+                "A accept it   V the numbers match   Esc back"
             )
-        return "If they see the same number, nobody is intercepting.\nV it is the same   Esc back"
+        return "If the numbers match, nobody is intercepting.\nV they match   Esc back"

@@ -118,7 +118,7 @@ def _folder(profile: str | None) -> str:
 def _confirm(question: str) -> None:
     """Raises Failure or click.Abort if the answer is not yes."""
     if not can_ask():
-        raise Failure(Exit.USAGE, "A confirmation is needed, and standard input is no terminal.", "Use --yes.")
+        raise Failure(Exit.USAGE, "A confirmation is needed, and standard input is not a terminal.", "Use --yes.")
     click.confirm(question, abort=True, err=True)
 
 

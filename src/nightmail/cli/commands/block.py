@@ -8,6 +8,7 @@ from __future__ import annotations
 import click
 
 from nightmail.cli.contact_names import resolve
+from nightmail.cli.errors import Exit, Failure
 from nightmail.cli.json_shapes import contact_json
 from nightmail.cli.output import as_json_option, console, plain, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
@@ -36,9 +37,12 @@ def set_blocked(
 
 async def _set_blocked(client: Client, person: str, as_json: bool, *, blocked: bool) -> None:
     async with client:
-        contact = await client.people.block(resolve(client, person), on=blocked)
-        called = client.people.called(contact.account)
+        who = resolve(client, person)
+        if client.people.get(who).account == client.identity.account:
+            raise Failure(Exit.USAGE, "This is your own account.")
+        contact = await client.people.block(who, on=blocked)
+        called = contact.name or contact.handle
     if as_json:
         print_json(contact_json(contact))
     else:
-        console().print(f"{plain(called)} is {'blocked' if blocked else 'not blocked any more'}.", markup=False)
+        console().print(f"{plain(called)} is {'blocked' if blocked else 'not blocked'}.", markup=False)

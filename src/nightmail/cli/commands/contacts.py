@@ -91,6 +91,8 @@ async def _list(client: Client, as_json: bool, *, blocked: bool) -> None:
 
 
 async def _name(client: Client, person: str, name: str, as_json: bool) -> None:
+    if not name.strip():
+        raise click.UsageError("A name cannot be empty; nightmail contacts forget removes one.")
     async with client:
         contact = await client.people.name(person, name)
     if as_json:

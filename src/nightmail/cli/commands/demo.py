@@ -1,4 +1,4 @@
-"""`nightmail demo`: shows the demo in this terminal, or as lines if standard output is no terminal.
+"""`nightmail demo`: shows the demo in this terminal, or as lines if standard output is not a terminal.
 
 Touches: standard output; a server and clients through `nightmail.cli.demo`.
 """

@@ -73,9 +73,9 @@ def list_(profile: str | None, servers: tuple[str, ...], ca_file: str | None, as
 def link(
     new_profile: str, label: str, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool
 ) -> None:
-    """Create another device of the account on this machine, with its profile in NEW_PROFILE.
+    """Add another device to the account, on this machine, with its profile in NEW_PROFILE.
 
-    NEW_PROFILE is a path, or the name of a folder beside the other profiles. To link a device on another machine, use
+    NEW_PROFILE is a path, or the name of a folder beside the other profiles. To add a device on another machine, use
     nightmail link.
     """
     path, new_path = chosen(profile), named(new_profile)
@@ -101,13 +101,13 @@ def link(
 def rename(
     device: str, label: str, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool
 ) -> None:
-    """Give the device with the id DEVICE the name LABEL in the list of devices."""
+    """Rename the device with the id DEVICE to LABEL."""
     number, path = _number(device), chosen(profile)
     run_within(_rename(client_of(path, servers_of(path, servers), ca_file=ca_file), number, label))
     if as_json:
         print_json({"device": f"{number:x}", "label": label})
     else:
-        console().print(f"Device {number:x} is called {plain(label)}.", markup=False)
+        console().print(f"Device {number:x} is renamed to {plain(label)}.", markup=False)
 
 
 @command.command("remove")

@@ -38,7 +38,7 @@ from nightmail.client.own_devices.link_request import LinkRequest
 from nightmail.model.handles import spelled
 
 
-@click.command("link", short_help="Make this machine another device of an account, or approve one.")
+@click.command("link", short_help="Add another device to an account.")
 @click.argument("what", metavar="HANDLE|CODE|-")
 @click.option("--label", default="second device", help="On the new device: its name in the list of devices.")
 @click.option(
@@ -56,7 +56,7 @@ def command(
     what: str, label: str, move: bool, yes: bool, timeout: float, profile: str | None, servers: tuple[str, ...],
     ca_file: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Make this machine another device of the account HANDLE: shows a code, and waits.
+    """Add another device to an account. On the new device, give its HANDLE: shows a code, and waits.
 
     Then run nightmail link CODE on the account's primary device (- reads the code from standard input). It shows
     which device asks, and asks you to confirm. Show the code to nobody else: anyone who has it can impersonate you

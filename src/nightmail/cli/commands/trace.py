@@ -29,7 +29,7 @@ TOKEN_VARIABLE = "NIGHTMAIL_OPERATOR__TOKEN"  # noqa: S105 (a name, not a token)
 @click.argument("message_id", metavar="ID")
 @click.option(
     "--token-file", type=click.Path(path_type=Path), metavar="FILE",
-    help=f"A file with the operator's token. By default {TOKEN_VARIABLE}, {TOKEN_VARIABLE}_FILE, "
+    help=f"File containing the operator's token. By default {TOKEN_VARIABLE}, {TOKEN_VARIABLE}_FILE, "
     f"or {FILE_NAME} in the data folder.",
 )  # fmt: skip
 @click.option("-d", "--data", metavar="FOLDER", help="The data folder of a server on this machine.")
