@@ -20,6 +20,7 @@ def test_a_server_of_ones_own_is_tried_without_being_killed(hand: Hand) -> None:
     assert told["sent"] == told["delivered"] > 0
     assert (told["campaign"], told["seed"], told["kills"]) == ("verify", 5, 0)
     assert "unexplained redeliveries" in result.stderr
+    assert "Every promise was kept." in result.stderr
     assert hand.server.pid is not None
 
 

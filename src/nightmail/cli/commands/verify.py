@@ -64,7 +64,7 @@ def command(
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     plan = Plan(seed=seed, people=people, devices=devices, seconds=length, rate=rate, kills=url is None)
     page = Console(stderr=True, highlight=False, quiet=as_json)
-    page.print(f"seed {seed}: {people} people with {devices} devices each, {length:g} s of chaos", style="dim")
+    page.print(f"seed {seed}: {people} people with {devices} devices each, {length:g} s of faults", style="dim")
     with _Bar(page, plan) as bar:
         result = run(_run(plan, url, ca_file, bar))
     _say(page, result)
@@ -100,18 +100,20 @@ def _say(page: Console, result: Result) -> None:
     for name, count in (("sent", verdict.sent), ("delivered", verdict.delivered)):
         table.add_row(name, f"{count:,}")
     for name, count in (
-        ("lost", verdict.lost), ("doubled", verdict.doubled), ("reordered", verdict.reordered),
+        ("lost", verdict.lost), ("duplicated", verdict.doubled), ("reordered", verdict.reordered),
         ("unexplained redeliveries", result.unexplained), ("never confirmed to the sender", verdict.unticked),
     ):  # fmt: skip
         table.add_row(name, f"[{'bold red' if count else 'green'}]{count:,}")
     page.print(table)
     faults = ", ".join(f"{count} {name}" for name, count in result.faults.items())
+    page.print(f"Faults: {faults or 'none'}; the server was killed {result.kills} times.", style="dim")
     page.print(
-        f"{result.kills} kills; {faults}; {result.redelivered} entries redelivered, "
-        f"{result.repeated_sends} sends repeated.", style="dim",
-    )  # fmt: skip
+        f"They caused {result.redelivered} redeliveries and {result.repeated_sends} repeated sends, which is allowed.",
+        style="dim",
+    )
     for note in result.notes:
         page.print(note, style="red", markup=False)
+    page.print("A promise was broken." if result.broken else "Every promise was kept.", style="bold")
 
 
 class _Bar:
