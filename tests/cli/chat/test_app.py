@@ -17,13 +17,14 @@ from nightmail.cli.chat.app import ChatApp
 from nightmail.cli.chat.lines import MessageLine, Notice
 from nightmail.cli.chat.screens import SafetyNumberScreen
 from nightmail.cli.chat.widgets import Composer
+from nightmail.cli.errors import no_keys_yet
 from nightmail.client import Client
 from nightmail.client.events import SecurityCodeChanged
 from nightmail.client.limits import ClientLimits
 from nightmail.client.messages import Tick
 from nightmail.model.ids import account_id
 from nightmail.testing import RegisteredDevice
-from tests.cli.hand import NOBODY, Hand
+from tests.cli.hand import NOBODY, Hand, registered_without_keys
 
 QUICK = ClientLimits(backoff_ms_min=20, backoff_ms_max=100)
 
@@ -184,6 +185,19 @@ def test_a_failed_message_says_why(ada: RegisteredDevice) -> None:
         async with window(ada, person="nobody at all") as a:
             await a.says("hello?")
             await a.until(lambda: [(line.tick, line.reason) for line in a.said] == [(Tick.FAILED, "unknown_recipient")])
+
+    played(story)
+
+
+def test_a_recipient_without_keys_is_told_in_the_conversation(hand: Hand, ada: RegisteredDevice) -> None:
+    newcomer = registered_without_keys(hand)
+
+    async def story() -> None:
+        async with window(ada, person=newcomer) as a:
+            await a.says("hello?")
+            await a.until(lambda: [line.text for line in a.app.lines if isinstance(line, Notice)])
+            (notice,) = [line for line in a.app.lines if isinstance(line, Notice)]
+            assert (no_keys_yet(newcomer), a.said[-1].tick) == (notice.text, Tick.PENDING)
 
     played(story)
 
