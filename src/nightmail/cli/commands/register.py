@@ -122,8 +122,10 @@ async def _check_known(client: Client) -> None:
             if refused.code != "unauthorized":
                 raise
             raise Failure(
-                Exit.REFUSED, "This profile is registered at another server: this server does not know its device.",
-                "To register here as well, name another folder (--profile).", refused.code,
+                Exit.REFUSED,
+                "This server does not know the device of this profile: the profile belongs to another server, or the "
+                "device was removed.",
+                "To register here, name another folder (--profile).", refused.code,
             ) from None  # fmt: skip
 
 
