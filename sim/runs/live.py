@@ -2,7 +2,7 @@
 
     python -m sim.runs.live                                      days of one node and of a cluster, in turn
     python -m sim.runs.live --mode cluster --seed 7 --speed 2    one kind of day, slower
-    python -m sim.runs.live --svg docs/live.svg --seconds 9.9    a picture of one moment
+    python -m sim.runs.live --svg docs/live.svg --seconds 9      days that are judged, then a picture of one moment
 
 Each day the people write, the machines fail, everything heals, and the checkers judge. Where
 standard output is no terminal, one short day is told in plain lines.
@@ -42,6 +42,8 @@ HEALING_SPEED = 4
 ROOM_FOR_CTRL_C = 3
 """Columns left free: the terminal writes ^C behind a frame, and one line more would not be wiped."""
 PICTURE = (110, 30)
+PICTURE_DAYS = 9
+"""So many days does a picture take: all are judged but the one that it shows."""
 KINDS = {"node": "one node", "cluster": "a cluster"}
 
 HELLO = """\
@@ -149,18 +151,18 @@ class Lines:
 
 
 class Picture:
-    """One frame, at the end of the bad day."""
+    """One frame, at the end of a bad day. The days before it are lived through and judged."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, score: Score, day: int) -> None:
+        self._path, self._score, self._day = path, score, day
 
     def look(self, scene: Scene) -> None:
-        scene.refresh()
-        if scene.world.elapsed_ms < scene.plan.seconds * 1000:
+        if scene.day < self._day or scene.world.elapsed_ms < scene.plan.seconds * 1000:
             return
+        scene.refresh()
         width, height = PICTURE
         console = Console(record=True, width=width, height=height, file=io.StringIO(), color_system="truecolor")
-        console.print(draw(scene, Score(), 0, width, height))
+        console.print(draw(scene, self._score, 0, width, height))
         # Without the typefaces that it would fetch: a picture must not depend on somebody else's server.
         self._path.write_text(re.sub(r"@font-face \{.*?\}\s*", "", console.export_svg(title="make live"), flags=re.S))
         raise Stopped
@@ -215,18 +217,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--speed", type=float, default=SPEED, help="simulated seconds per second (%(default)s)")
     parser.add_argument("--seconds", type=float, default=0, help="simulated length of a day, before healing")
     parser.add_argument("--days", type=int, default=0, help="default: until Ctrl-C")
-    parser.add_argument("--svg", type=Path, help="draw the end of one day into this file, and nothing else")
+    parser.add_argument("--svg", type=Path, help="draw the end of the last day into this file, and nothing else")
     asked = parser.parse_args(arguments)
     if asked.speed <= 0:
         parser.error("--speed must be above 0")
 
     score, interrupt, console = Score(), Interrupt(), Console()
     plain = asked.svg or not console.is_terminal
-    days = asked.days or (1 if plain else 0)
+    days = asked.days or (PICTURE_DAYS if asked.svg else 1 if plain else 0)
     plans = plans_of(asked.mode, asked.seed, asked.seconds or (10 if plain else 60), days)
     if asked.svg:
-        show_days(plans, Picture(asked.svg), score)
-        return 0
+        return 1 if show_days(plans, Picture(asked.svg, score, days), score) else 0
     with interrupt:
         print(HELLO, flush=True)
         if plain:

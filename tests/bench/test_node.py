@@ -13,7 +13,7 @@ from bench.node import __main__ as node
 from bench.node.checks import BODY, Inbox, Tally, add_up, histogram, quantile_ms
 from bench.node.figures import Figures, as_object, row
 from bench.node.load_messages import Order, Seen
-from bench.node.plot import draw, newest
+from bench.node.plot import AIMS, MEANINGS, draw, newest
 from bench.node.scenario_setup import TINY
 from bench.node.workers import put_together, split
 from nightmail.model.rows import Entry
@@ -151,3 +151,10 @@ def test_the_newest_results_are_drawn() -> None:
     assert picture.startswith("<svg")
     assert picture.endswith("</svg>\n")
     assert [figure in picture for figure in (">19.5<", ">60.5<", ">50.0<")] == [True, True, False]
+
+
+def test_the_picture_explains_every_label_that_it_shows() -> None:
+    assert MEANINGS.keys() == {scenario for _, scenario, _, _ in AIMS}
+    picture = draw({"busy": {"rate": 1.0, "server_us": 20.0}}, "today")
+    assert f"busy: {MEANINGS['busy']}" in picture
+    assert MEANINGS["storm"] not in picture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from nightmail.cli.app import nightmail
+from nightmail.client.link.http import Http
+from nightmail.client.own_devices.link_request import choose_identity
+from nightmail.model.words import Platform
 from nightmail.testing import RunningServer
 
 NOBODY = "http://127.0.0.1:9"
@@ -50,6 +54,13 @@ def one_sentence(result: Result) -> str:
     assert result.stderr.startswith("nightmail: ")
     assert result.stderr.count("\n") == 1
     return result.stderr.removeprefix("nightmail: ").strip()
+
+
+def registered_without_keys(hand: Hand) -> str:
+    """An account whose device has not signed a device list, and has published no keys."""
+    identity = choose_identity(hand.name("newcomer"))
+    asyncio.run(Http([hand.server.url]).register(identity, "phone", Platform.CLI))
+    return identity.handle
 
 
 def a_conversation(hand: Hand) -> tuple[str, str]:

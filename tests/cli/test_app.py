@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -10,10 +11,12 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from nightmail.cli.app import COMMANDS, nightmail
 from nightmail.cli.errors import Exit
-from tests.cli.hand import Hand
+from nightmail.server.process import EXIT_CODES
+from tests.cli.hand import NOBODY, Hand
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = (ROOT / "docs" / "cli.md").read_text()
@@ -47,8 +50,9 @@ def test_the_list_of_commands_says_what_each_of_them_says() -> None:
 
 
 def test_every_exit_code_stands_in_the_documentation() -> None:
-    table = set(map(int, re.findall(r"^\| (\d+) \|", DOCS, re.MULTILINE)))
-    assert {int(code) for code in Exit} <= table
+    table = {(int(code), name) for code, name in re.findall(r"^\| (\d+) \| (?:`(\w+)` )?\|", DOCS, re.MULTILINE)}
+    assert {(int(code), code.name.lower() if code else "") for code in Exit} == table
+    assert set(EXIT_CODES.values()) <= {int(code) for code in Exit}
 
 
 def test_every_event_that_scripts_may_see_stands_in_the_documentation() -> None:
@@ -56,10 +60,48 @@ def test_every_event_that_scripts_may_see_stands_in_the_documentation() -> None:
     assert told - set(re.findall(r"`(\w+)`", DOCS)) == set()
 
 
-def test_a_command_that_does_not_exist_is_a_mistake_of_usage(hand: Hand) -> None:
-    result = hand.types("snd")
-    assert result.exit_code == 2
-    assert "No such command" in result.stderr
+@pytest.mark.parametrize(
+    ("words", "error", "exit_code"),
+    [
+        (("snd",), "usage", 2),
+        ((), "usage", 2),
+        (("send", "--no-such-option"), "usage", 2),
+        (("send",), "usage", 2),
+        (("listen", "--profile", "nobody"), "no_profile", 10),
+        (("register", "ada", "--server", NOBODY), "no_server", 11),
+        (("serve", "--port", "many"), "usage", 2),
+        (("serve", "--data", "here", "--host", "256.0.0.1"), "cannot_listen", 6),
+    ],
+)
+def test_every_error_is_one_line_for_people_and_an_object_for_scripts(
+    hand: Hand, words: tuple[str, ...], error: str, exit_code: int
+) -> None:
+    result = hand.types(*words, "--json")
+    assert result.exit_code == exit_code
+    (message,) = [line for line in result.stderr.splitlines() if line.startswith("nightmail: ")]
+    assert json.loads(result.stdout) == {
+        "type": "error", "error": error, "exit_code": exit_code, "message": message.removeprefix("nightmail: "),
+    }  # fmt: skip
+    assert "Error:" not in result.stderr
+
+
+def test_an_error_object_names_the_servers_refusal(hand: Hand) -> None:
+    ada = hand.registers("ada")
+    result = hand.types("register", ada, "--profile", "./other", "--json")
+    assert json.loads(result.stdout)["reason"] == "handle_taken"
+
+
+def test_a_mistake_of_our_own_is_an_object_without_its_text(
+    hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    def broken(_: object) -> None:
+        raise RuntimeError("a secret")
+
+    monkeypatch.setattr(nightmail.get_command(click.Context(nightmail), "listen"), "invoke", broken)
+    result = CliRunner().invoke(nightmail, ["listen", "--json"])
+    assert isinstance(result.exception, RuntimeError)
+    assert json.loads(result.stdout)["error"] == "internal"
+    assert "secret" not in result.stdout
 
 
 def test_nothing_of_the_server_is_imported_to_send_a_message() -> None:

@@ -29,6 +29,14 @@ def test_without_anything_the_defaults_hold() -> None:
     assert set(load().origins.values()) == {"default"}
 
 
+def test_a_lifetime_may_be_never(tmp_path: Path) -> None:
+    file = a_file(tmp_path, "[limits]\nttl_ms = 'never'\n")
+    assert load(file).config.fold.ttl_ms == 0
+    assert load(None, {"NIGHTMAIL_LIMITS__DEAD_LETTERS_MS": "never"}).config.fold.dead_letters_ms == 0
+    with pytest.raises(BadSetting, match=r"drain_ms .* cannot be"):
+        load(None, {"NIGHTMAIL_SERVER__DRAIN_MS": "never"})
+
+
 def test_flags_win_over_the_environment_which_wins_over_the_file(tmp_path: Path) -> None:
     file = a_file(tmp_path, "[server]\nport = 1\nhost = 'a'\nnode = 'x'\n")
     environ = {"NIGHTMAIL_SERVER__PORT": "2", "NIGHTMAIL_SERVER__HOST": "b"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from nightmail.server.config import load
 from nightmail.server.listening_socket import CannotListen
 from nightmail.server.node import Fell, Node
 from nightmail.server.operator import FILE_NAME
+from tests.certificates import make_certificate
 from tests.server.rig import SMALL, WAIT_S, message, serving
 
 
@@ -142,12 +142,7 @@ def test_a_mistake_below_the_doors_fells_the_node_and_loses_nothing(tmp_path: Pa
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    folder = tmp_path_factory.mktemp("tls")
-    cert, key = folder / "cert.pem", folder / "key.pem"
-    made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
-    named = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
-    subprocess.run(["openssl", *made.split(), *named], check=True, capture_output=True)
-    return cert, key
+    return make_certificate(tmp_path_factory.mktemp("tls"), "IP:127.0.0.1")
 
 
 def test_with_a_certificate_everything_is_sealed_on_the_way(tmp_path: Path, certificate: tuple[Path, Path]) -> None:

@@ -14,6 +14,7 @@ Never:   decides anything about messages; prints a token, or message content in 
     profiles.py           which profile a command uses, and which servers it connects to
     unlocking.py, pins.py passphrases and PINs: from options, the environment, or a prompt
     contact_names.py      contact names and handles ↔ accounts
+    waiting.py            --timeout, for every command that waits
     server_settings.py    flags and files for the settings of a server
     child_server.py       runs a command that starts a server process
     link_confirmation.py  asks before a device is linked

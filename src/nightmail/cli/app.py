@@ -7,11 +7,14 @@ Touches: nothing until a command is called.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from importlib import import_module, metadata
+from typing import Any, NoReturn
 
 import click
 
-from .errors import explained
+from .errors import Exit, Failure, explained, print_error, report
 
 COMMANDS: dict[str, str] = {
     "serve": "Run a server.",
@@ -25,9 +28,10 @@ COMMANDS: dict[str, str] = {
     "block": "Stop receiving messages from a contact.",
     "unblock": "Receive messages from a contact again.",
     "verify-contact": "Compare safety numbers with a contact.",
-    "link": "Make this machine another device of an account, or approve one.",
+    "link": "Add another device to an account.",
     "migrate": "Move the account and its history to a new device.",
     "devices": "List, link, rename and remove the devices of an account.",
+    "account": "Show and change the settings of an account; sign out; close it.",
     "lock": "Set or remove the PIN that protects an account from takeover.",
     "profile": "Show or change a profile's settings, and how its encryption key is protected.",
     "trace": "Show the delivery log of one message; for operators.",
@@ -58,6 +62,36 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         with explained():
             return super().invoke(ctx)
+
+    def main(  # pyright: ignore[reportIncompatibleMethodOverride]  # click's overloads differ in standalone_mode
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
+        """Run a command, and report its error in the same form whatever found it: click, a command or the client."""
+        words = list(sys.argv[1:] if args is None else args)
+        as_json = "--json" in words  # click may fail before it has parsed the option
+        try:
+            _check_text(words)
+            code: object = super().main(words, prog_name, standalone_mode=False, **extra)
+        except click.ClickException as error:
+            report(error, as_json=as_json)
+            sys.exit(error.exit_code)
+        except click.Abort:
+            report(Failure(Exit.OTHER, "Aborted.", "Nothing was changed.", "aborted"), as_json=as_json)
+            sys.exit(Exit.OTHER)
+        except Exception as mistake:
+            if as_json:
+                # Only its type: its text may hold content. The traceback on standard error shows where it happened.
+                print_error(Exit.INTERNAL, f"A mistake of Nightmail itself: {type(mistake).__name__}.")
+            raise
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _check_text(words: Sequence[str]) -> None:
+    """Raises click.UsageError for bytes that are no text, because handles, names and messages are."""
+    try:
+        " ".join(words).encode()
+    except UnicodeEncodeError:
+        raise click.UsageError("The command line is not UTF-8 text.") from None
 
 
 @click.group(

@@ -22,7 +22,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     try:
         return asyncio.run(work)
     except ServerFailed as error:
-        raise Failure(Exit.BROKEN, f"{error}.") from None
+        raise Failure(Exit.OTHER, f"{error}.") from None
     finally:
         if in_main:
             signal.signal(signal.SIGTERM, before)

@@ -7,25 +7,37 @@ from __future__ import annotations
 
 from nightmail.client import Client
 from nightmail.client.errors import Misused
+from nightmail.client.store.rows import Contact
+from nightmail.model.handles import spelled
 from nightmail.model.ids import account_id
 
 from .output import plain
 from .profiles import handle_of, known
 
+MARKS = "✓✔✗⚠"
+"""Shown beside names, so no name may hold one."""
+
 
 def resolve(client: Client, typed: str) -> str | int:
-    """The handle or account number that was typed. A contact's name wins over an equal handle.
+    """The handle or account number that was typed. A contact's name wins over the handle of a stranger.
 
-    Raises Misused if several contacts have this name.
+    Raises Misused if several accounts that this device knows can be meant.
     """
-    named = [contact for contact in client.people.all() if contact.name.casefold() == typed.casefold()]
-    if len(named) > 1:
-        raise Misused(f"{len(named)} contacts are called {typed!r}: use a handle")
-    if named:
-        return named[0].handle or named[0].account
-    # An account whose handle is unknown is shown by its number, so its number can be typed.
-    numbers = {f"{each.peer:x}": each.peer for each in client.conversations() if not each.handle}
-    return numbers.get(typed, typed)
+    if not typed.strip():
+        raise Misused("a name cannot be empty")
+    contacts = client.people.all()
+    handles = {each.peer: each.handle for each in client.conversations()}
+    handles |= {contact.account: contact.handle or handles.get(contact.account, "") for contact in contacts}
+    numbers = {f"{account:x}": account for account in handles}
+    if typed in numbers:
+        return handles[numbers[typed]] or numbers[typed]
+    meant = {contact.account for contact in contacts if contact.name.casefold() == typed.casefold()}
+    if meant:
+        meant |= {account for account, handle in handles.items() if handle and handle == spelled(typed)}
+    if len(meant) > 1:
+        candidates = ", ".join(sorted(f"{handles[each] or 'unknown handle'} (account {each:x})" for each in meant))
+        raise Misused(f"{plain(typed)!r} can mean several contacts: {candidates}; give the number of the account")
+    return next((handles[account] or account for account in meant), typed)
 
 
 class ContactNames:
@@ -37,5 +49,18 @@ class ContactNames:
         self._local = {account_id(handle_of(each)): handle_of(each) for each in known()}
 
     def of(self, account: int) -> str:
-        called = self._client.people.called(account)
-        return plain(self._local.get(account, called) if called == f"{account:x}" else called)
+        """Its name; with its handle or number, if another account that this device knows is shown by the same name."""
+        handles = {row.peer: row.handle for row in self._client.conversations()}
+        contacts = {row.account: row for row in self._client.people.all()}
+        names = {each: self._name(each, contacts.get(each), handles.get(each, "")) for each in (*handles, *contacts)}
+        name = names.pop(account, None) or self._name(account, None, "")
+        if name.casefold() not in {other.casefold() for other in names.values()}:
+            return name
+        contact = contacts.get(account)
+        handle = plain((contact.handle if contact else "") or handles.get(account, ""))
+        return f"{name} ({handle if handle and handle != name else f'{account:x}'})"
+
+    def _name(self, account: int, contact: Contact | None, handle: str) -> str:
+        known = (contact.name or contact.handle) if contact else ""
+        name = plain(known or handle or self._local.get(account, f"{account:x}"))
+        return "".join("�" if char in MARKS else char for char in name)

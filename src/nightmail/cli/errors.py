@@ -1,6 +1,7 @@
 """Errors for the person at the command line: one sentence, advice, and an exit code.
 
 Knows:   every error of the client, and the advice for it.
+Touches: standard error; with --json also standard output, where a script reads the same error as an object.
 Never:   prints a token or the content of a message. An unexpected exception keeps its traceback.
 """
 
@@ -9,18 +10,20 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import IO, Any
 
 import click
 
 from nightmail.client import errors
+from nightmail.client.link.failures import UNTRUSTED
+
+from .output import plain, print_json
 
 
 class Exit(IntEnum):
-    """Exit codes of all commands. `serve` also uses those of `nightmail.server.process`; docs/cli.md lists all."""
+    """Exit codes of all commands. The name in small letters is the `error` of the object that --json prints."""
 
     DONE = 0
-    BROKEN = 1
+    OTHER = 1
     """A promise was broken (`verify`, `demo`), or an error has no code of its own."""
     USAGE = 2
     """The command line or a setting is invalid."""
@@ -30,6 +33,8 @@ class Exit(IntEnum):
     """The profile is damaged, or was written by a newer version."""
     UNWRITABLE = 5
     """The folder cannot be read or written."""
+    CANNOT_LISTEN = 6
+    """`serve` cannot listen on the address, or the certificate cannot be used."""
     NO_PROFILE = 10
     """The profile does not exist, or there are several and none was named."""
     NO_SERVER = 11
@@ -38,7 +43,7 @@ class Exit(IntEnum):
     """The server refused the request."""
     FAILED = 13
     """The message failed; the reason was printed."""
-    QUEUED = 14
+    PENDING = 14
     """The message is in the outbox, and has not got as far as `--wait` asks; or linking or moving is not finished."""
     ENDED = 15
     """The server rejected this device permanently, or another connection replaced it."""
@@ -46,17 +51,41 @@ class Exit(IntEnum):
     """A passphrase, key or PIN is missing or wrong."""
     DIFFERS = 17
     """The safety number is not the one that was given."""
+    TIMED_OUT = 18
+    """The time that --timeout gives is over."""
+    INTERNAL = 70
+    """A mistake of Nightmail itself."""
 
 
 class Failure(click.ClickException):
-    """One sentence, then what to do next."""
+    """One sentence, then what to do next. `reason` is the code of a refusal or of a failed message, if there is one."""
 
-    def __init__(self, code: Exit, sentence: str, advice: str = "") -> None:
-        super().__init__(f"{sentence} {advice}".strip())
+    def __init__(self, code: Exit, sentence: str, next_step: str = "", reason: str = "") -> None:
+        super().__init__(f"{sentence} {next_step}".strip())
         self.exit_code = code  # pyright: ignore[reportAttributeAccessIssue]  # click reads it from the instance
+        self.reason = reason
 
-    def show(self, file: IO[Any] | None = None) -> None:
-        click.echo(f"nightmail: {self.message}", file=file, err=file is None)
+
+def report(error: click.ClickException, *, as_json: bool) -> None:
+    """Print what went wrong: one line on standard error; for scripts, an object on standard output as well."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and not as_json:
+        error.show()
+        return
+    message = error.format_message()
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        message = "Missing command."
+    if isinstance(error, click.UsageError):
+        path = error.ctx.command_path if error.ctx else "nightmail"
+        message = f"{message.rstrip('.')}. See {path} --help."
+    click.echo(f"nightmail: {message}", err=True)
+    if as_json:
+        print_error(error.exit_code, message, error.reason if isinstance(error, Failure) else "")
+
+
+def print_error(code: int, message: str, reason: str = "") -> None:
+    """The object that scripts read instead of a result."""
+    shape = {"type": "error", "error": Exit(code).name.lower(), "exit_code": code, "message": message}
+    print_json({**shape, "reason": reason} if reason else shape)
 
 
 REASONS: dict[str, str] = {
@@ -93,6 +122,19 @@ REFUSALS: dict[str, str] = {
 """Refusal code → advice."""
 
 
+CA_ADVICE = "If it is a private certificate, name the CA file that signed it (--ca-file); otherwise check the address."
+
+
+def advice(why: str) -> str:
+    """What to do about a connection that could not be opened; empty if nothing is known."""
+    return CA_ADVICE if why.startswith(UNTRUSTED) else ""
+
+
+def no_keys_yet(handle: str) -> str:
+    """Why a message to an account without a signed list waits."""
+    return f"{plain(handle)} has registered, but has not published its keys yet: nothing can be encrypted for it."
+
+
 @contextmanager
 def explained() -> Generator[None]:
     """Turn errors that a user can cause into a `Failure`."""
@@ -100,6 +142,15 @@ def explained() -> Generator[None]:
         yield
     except errors.ClientError as error:
         raise explain(error) from error
+    except OSError as error:
+        # Without a name it is no file that the user chose.
+        if error.filename is None:
+            raise
+        raise Failure(
+            Exit.UNWRITABLE,
+            f"{error.filename} cannot be used: {error.strerror}.",
+            "Check the path and its permissions.",
+        ) from error
     except KeyboardInterrupt:
         raise click.exceptions.Exit(130) from None
 
@@ -122,15 +173,17 @@ def explain(error: errors.ClientError) -> Failure:
             )
         case errors.StoreFailed():
             return Failure(Exit.UNWRITABLE, sentence(error), "Check the disk. Nothing that was not stored was sent.")
+        case errors.Untrusted():
+            return Failure(Exit.NO_SERVER, sentence(error), CA_ADVICE)
         case errors.Unreachable():
             return Failure(
                 Exit.NO_SERVER, sentence(error), "Start one (nightmail serve), or name another one (--server)."
             )
         case errors.Refused():
             said = error.detail or error.title
-            return Failure(Exit.REFUSED, f"The server refused: {said}.", REFUSALS.get(error.code, ""))
+            return Failure(Exit.REFUSED, f"The server refused: {said}.", REFUSALS.get(error.code, ""), error.code)
         case errors.DeliveryFailed():
-            return Failure(Exit.FAILED, failed(error.reason))
+            return Failure(Exit.FAILED, failed(error.reason), reason=error.reason)
         case errors.Stopped():
             return Failure(Exit.ENDED, f"The server closed the connection permanently: {error.sentence}.")
         case errors.NumberDiffers():
@@ -140,7 +193,7 @@ def explain(error: errors.ClientError) -> Failure:
         case errors.TooLarge():
             return Failure(Exit.USAGE, sentence(error), "Nothing was sent.")
         case _:
-            return Failure(Exit.BROKEN, sentence(error))
+            return Failure(Exit.OTHER, sentence(error))
 
 
 def failed(reason: str) -> str:
@@ -149,6 +202,6 @@ def failed(reason: str) -> str:
 
 
 def sentence(error: Exception) -> str:
-    """The text of an error, with a capital letter and a full stop."""
+    """The text of an error, with a capital letter (unless it begins with an address) and a full stop."""
     text = str(error)
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{text}." if "://" in text.split(" ", 1)[0] else f"{text[:1].upper()}{text[1:]}."

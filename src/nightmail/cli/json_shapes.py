@@ -6,6 +6,7 @@ Knows:   events, messages and contacts of the client.
 from __future__ import annotations
 
 import base64
+from datetime import UTC, datetime
 from typing import Any
 
 from nightmail.client.events import (
@@ -20,6 +21,7 @@ from nightmail.client.events import (
     Gap,
     KeysRefused,
     ListRefused,
+    ListUnsigned,
     MessageFailed,
     Moved,
     Provisioned,
@@ -34,8 +36,20 @@ from nightmail.client.events import (
     Unreadable,
     WaitingForNetwork,
 )
-from nightmail.client.messages import Message, conversation_id
+from nightmail.client.messages import Message, Tick, conversation_id
 from nightmail.client.store.rows import Contact
+
+
+def state_word(state: Tick) -> str:
+    """How far a message got: pending, sent, delivered, read or failed; the same word in every command."""
+    return state.name.lower()
+
+
+def time_fields(name: str, at_ms: int) -> dict[str, object]:
+    """A time as RFC 3339 in UTC, and in milliseconds since 1970; null and 0 if it has not happened."""
+    then = datetime.fromtimestamp(at_ms // 1_000, UTC) if at_ms else None
+    words = f"{then:%Y-%m-%dT%H:%M:%S}.{at_ms % 1_000:03d}Z" if then else None
+    return {name: words, f"{name}_ms": at_ms}
 
 
 def contact_json(contact: Contact) -> dict[str, object]:
@@ -51,11 +65,11 @@ def message_json(message: Message, account: int) -> dict[str, Any]:
         "conversation_id": conversation_id(account, message.peer),
         "peer": message.handle or f"{message.peer:x}",
         "own": message.own,
-        "at": message.at,
+        **time_fields("at", message.at),
     }
     content = message.content
     if content.reply_to:
-        shape["reply_to"] = content.reply_to
+        shape["reply_to_message_id"] = content.reply_to
     if content.data is not None:
         shape["data_base64"] = base64.b64encode(content.data).decode()
     return shape if content.text is None else {**shape, "text": content.text}
@@ -69,23 +83,24 @@ def event_json(event: Event, account: int) -> dict[str, Any]:
         case SentAck():
             return {
                 "type": "sent", "message_id": event.message_id, "conversation_id": event.conversation_id,
-                "at": event.at,
+                **time_fields("at", event.at),
             }  # fmt: skip
         case DeliveryReceipt():
-            shape = {
+            shape: dict[str, Any] = {
                 "type": "delivery_receipt", "message_id": event.message_id, "conversation_id": event.conversation_id,
-                "delivered_at": event.delivered_at, "device": f"{event.device:x}", "state": event.state.name.lower(),
+                **time_fields("delivered_at", event.delivered_at), "device": f"{event.device:x}",
+                "state": state_word(event.state),
             }  # fmt: skip
             return {**shape, "reason": event.reason} if event.reason else shape
         case ReadReceipt():
             return {
                 "type": "read_receipt", "conversation_id": event.conversation_id, "read_up_to": event.read_up_to,
-                "read_at": event.read_at,
+                **time_fields("read_at", event.read_at),
             }  # fmt: skip
         case MessageFailed():
             return {
                 "type": "failed", "message_id": event.message_id, "conversation_id": event.conversation_id,
-                "reason": event.reason, "at": event.at,
+                "reason": event.reason, **time_fields("at", event.at),
             }  # fmt: skip
         case WaitingForNetwork():
             return {
@@ -93,11 +108,11 @@ def event_json(event: Event, account: int) -> dict[str, Any]:
                 "message_ids": list(event.message_ids),
             }  # fmt: skip
         case Connected():
-            return {"type": "connected", "node": event.node, "at": event.at}
+            return {"type": "connected", "node": event.node, **time_fields("at", event.at)}
         case Disconnected():
             return {"type": "disconnected", "code": event.code, "why": event.why}
         case Retrying():
-            return {"type": "retrying", "address": event.address, "in_ms": event.in_ms}
+            return {"type": "retrying", "address": event.address, "in_ms": event.in_ms, "why": event.why}
         case QueueEmpty():
             return {"type": "queue_empty"}
         case Gap():
@@ -116,6 +131,8 @@ def event_json(event: Event, account: int) -> dict[str, Any]:
             return {
                 "type": "list_refused", "account": f"{event.account:x}", "peer": event.handle, "why": event.why,
             }  # fmt: skip
+        case ListUnsigned():
+            return {"type": "list_unsigned", "account": f"{event.account:x}", "peer": event.handle}
         case KeysRefused():
             return {
                 "type": "keys_refused", "account": f"{event.account:x}", "peer": event.handle,

@@ -31,7 +31,7 @@ def confirm(request: LinkRequest, question: str) -> None:
     if not can_ask():
         raise Failure(
             Exit.USAGE,
-            "A confirmation is needed, and standard input is no terminal.",
-            "Use --yes if this is the device.",
+            "A confirmation is needed, and standard input is not a terminal.",
+            "If this is your device, use --yes.",
         )
     click.confirm(question, abort=True, err=True)

@@ -1,6 +1,7 @@
 """What commands print: lines for people, and one JSON object per line for scripts (shapes in `json_shapes`).
 
-Knows:   that text from other people may hold terminal control sequences; `plain` replaces them.
+Knows:   that text from other people may hold terminal control sequences, invisible marks that reverse the direction of
+         writing, and line breaks. None of them may imitate a line of ours.
 Touches: standard output.
 """
 
@@ -48,9 +49,29 @@ def clock(at_ms: int) -> str:
     return f"{then:%H:%M:%S}" if then.date() == today else f"{then:%Y-%m-%d %H:%M:%S}"
 
 
+INDENT = " " * 10
+"""Before every line of a message but its first: lines of ours begin with a time or a word."""
+_KEPT = {"\n": "\n", "\t": " ", "\r": " ", "\u200c": "\u200c", "\u200d": "\u200d"}
+"""Characters of a message that are not printable, and needed: line breaks, and what joins letters and emoji."""
+
+
 def plain(text: str) -> str:
-    """Text from another person, made safe to print: control characters become �."""
-    return "".join(char if char.isprintable() or char == "\n" else "�" for char in text)
+    """A name from another person, made safe to print on one line: control and direction characters become �."""
+    return "".join(char if char.isprintable() else "�" for char in text)
+
+
+def plain_body(text: str) -> str:
+    """The text of a message, made safe to print. It has as many characters as before, and may have several lines."""
+    return "".join(char if char.isprintable() else _KEPT.get(char, "�") for char in text)
+
+
+def hanging(page: Console, line: Text) -> Text:
+    """The line with every further line of it indented, also where a terminal would wrap it to the first column."""
+    lines = line.split("\n", allow_blank=True)
+    if page.is_terminal:
+        room = max(20, page.width - len(INDENT))
+        lines = [piece for each in lines for piece in (each.wrap(page, room) if each else [each])]
+    return Text(f"\n{INDENT}").join(lines)
 
 
 def command_line(*words: str) -> str:
@@ -80,7 +101,7 @@ def message_line(
     """Time, sender, text, and the tick of an own message. `spans` of the text are highlighted."""
     line = Text(f"{clock(message.at) if message.at else '':8}  ", style="dim")
     line.append(f"→ {name}: " if message.own else f"{name}: ", style="dim" if message.own else "bold cyan")
-    said = Text(plain(text) if text is not None else f"({message.kind.name.lower()})", style="not dim")
+    said = Text(plain_body(text) if text is not None else f"({message.kind.name.lower()})", style="not dim")
     for start, end in spans:
         said.stylize("bold reverse", start, end)
     line.append_text(said)

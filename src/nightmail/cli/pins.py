@@ -22,7 +22,7 @@ VARIABLE = "NIGHTMAIL_PIN"
 def pin_file_option(command: Any) -> Any:
     return click.option(
         "--pin-file", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
-        help=f"A file with the PIN; also {VARIABLE}. By default, you are asked for it.",
+        help=f"File containing the PIN; also {VARIABLE}. By default, you are asked for it.",
     )(command)  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def ask_pin(what: str, *, twice: bool = False) -> str:
     if not can_ask():
         raise Failure(
             Exit.LOCKED,
-            "A PIN is needed, and standard input is no terminal.",
+            "A PIN is needed, and standard input is not a terminal.",
             f"Give it with --pin-file or {VARIABLE}.",
         )
     pin = str(click.prompt(what, hide_input=True, err=True))

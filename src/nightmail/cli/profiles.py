@@ -2,9 +2,10 @@
 
     --profile PATH or NAME  >  NIGHTMAIL_PROFILE  >  the only profile there is
     --server URL            >  NIGHTMAIL_SERVER   >  the addresses stored in the profile  >  this machine's default port
+    --ca-file FILE          >  NIGHTMAIL_CA_FILE  >  the path stored in the profile       >  the CAs of this system
 
 Knows:   a name means a folder in ~/.local/share/nightmail; anything with a slash is a path.
-Touches: the file `servers` in a profile folder: one address per line.
+Touches: the files `servers` (one address per line) and `ca-file` (a path) in a profile folder.
 Never:   opens a profile; the client does.
 """
 
@@ -23,18 +24,20 @@ from click.shell_completion import CompletionItem
 
 from nightmail.client import Client
 from nightmail.client.errors import Misused
-from nightmail.client.limits import ClientLimits
 from nightmail.client.link.http import Http
 from nightmail.client.link.route import ServerRoute
 from nightmail.client.profile.key_places import write_durably
 
-from .errors import Exit, Failure
+from .errors import Exit, Failure, sentence
 from .unlocking import passphrase_option, secret_for
+from .waiting import bounded_limits
 
 DEFAULT_SERVER = "http://127.0.0.1:8640"
 PROFILE_VARIABLE = "NIGHTMAIL_PROFILE"
 SERVER_VARIABLE = "NIGHTMAIL_SERVER"
+CA_VARIABLE = "NIGHTMAIL_CA_FILE"
 SERVERS_FILE = "servers"
+CA_FILE = "ca-file"
 STORE_FILE = "nightmail.db"
 
 
@@ -46,6 +49,8 @@ def base() -> Path:
 
 def folder_for(handle: str) -> Path:
     """The profile folder of a handle. It is inside `base`, whatever characters the handle has."""
+    if not handle:
+        raise click.UsageError("A handle cannot be empty.")
     name = handle.replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
     return base() / (f"%2E{name[1:]}" if name.startswith(".") else name)
 
@@ -66,8 +71,8 @@ def named(profile: str) -> Path:
 
 def short_name(path: Path) -> str:
     """The shortest value of --profile that means it."""
-    if path.parent == base():
-        return handle_of(path)
+    if path.parent == base() and named(handle := handle_of(path)) == path:
+        return handle
     return str(path) if os.sep in str(path) else f".{os.sep}{path}"
 
 
@@ -88,7 +93,7 @@ def chosen(profile: str | None) -> Path:
         case [only]:
             return only
         case several:
-            names = ", ".join(handle_of(each) for each in several)
+            names = ", ".join(short_name(each) for each in several)
             raise Failure(Exit.NO_PROFILE, f"There are several profiles: {names}.", "Name one with --profile.")
 
 
@@ -105,33 +110,56 @@ def servers_of(path: Path | None, given: Sequence[str] = ()) -> list[str]:
     return remembered or [DEFAULT_SERVER]
 
 
-def remember_servers(path: Path, servers: Sequence[str]) -> None:
+def ca_file_of(path: Path, given: str | None = None) -> str | None:
+    """The CA file that was given, or the one that the profile remembers; None if it is neither."""
+    if given:
+        return given
+    try:
+        return (path / CA_FILE).read_text().strip() or None
+    except OSError:
+        return None
+
+
+def remember_servers(path: Path, servers: Sequence[str], ca_file: str | None) -> None:
     """Store them in the profile, durably. Raises ProfileError."""
     write_durably(path / SERVERS_FILE, "".join(f"{server}\n" for server in servers).encode())
+    if ca_file:
+        write_durably(path / CA_FILE, f"{Path(ca_file).resolve()}\n".encode())
 
 
 def client_of(path: Path, servers: Sequence[str], **options: Any) -> Client:
     """A client on a profile, with the secret that opens it. Raises click.UsageError for a bad address or CA file."""
     options.setdefault("secret", secret_for(path))
+    options.setdefault("limits", bounded_limits())
+    options["ca_file"] = ca_file_of(path, options.get("ca_file"))
     try:
         return Client(path, servers, **options)
     except Misused as error:
-        raise click.UsageError(f"{error}") from None
+        raise click.UsageError(sentence(error)) from None
     except OSError as error:
         raise click.UsageError(f"{options.get('ca_file')} cannot be used: {error.strerror or error}") from None
 
 
+def tls_of(ca_file: str | None) -> ssl.SSLContext | None:
+    """Trusts the CAs in this file, and checks host names. Raises click.UsageError."""
+    try:
+        return ssl.create_default_context(cafile=ca_file) if ca_file else None
+    except OSError as error:
+        raise click.UsageError(f"{ca_file} cannot be used: {error.strerror or error}") from None
+
+
 def anonymous_http(servers: Sequence[str], ca_file: str | None) -> Http:
     """For requests that need no account."""
-    tls = ssl.create_default_context(cafile=ca_file) if ca_file else None
-    return Http([address.http for address in ServerRoute(servers, ClientLimits(), SystemRandom()).addresses], tls=tls)
+    limits = bounded_limits()
+    addresses = [address.http for address in ServerRoute(servers, limits, SystemRandom()).addresses]
+    return Http(addresses, tls=tls_of(ca_file), limits=limits)
 
 
 # --- options ----------------------------------------------------------------------------------
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(name) for each in known() if (name := handle_of(each)).startswith(incomplete)]
+    return [CompletionItem(name) for each in known() if (name := short_name(each)).startswith(incomplete)]
 
 
 def profile_option(command: Any) -> Any:
@@ -142,11 +170,16 @@ def profile_option(command: Any) -> Any:
     )(command)  # fmt: skip
 
 
-def server_options(command: Any) -> Any:
-    command = click.option(
-        "--ca-file", type=click.Path(exists=True, dir_okay=False),
-        help="CA certificates that may sign the server's, PEM.",
+def ca_file_option(command: Any) -> Any:
+    return click.option(
+        "--ca-file", type=click.Path(exists=True, dir_okay=False), metavar="FILE", envvar=CA_VARIABLE,
+        help=f"CA file (PEM) for a server with a private certificate; also {CA_VARIABLE}. Registering and linking "
+        "store its path in the profile.",
     )(command)  # fmt: skip
+
+
+def server_options(command: Any) -> Any:
+    command = ca_file_option(command)
     return click.option(
         "-s", "--server", "servers", metavar="URL", multiple=True,
         help=f"Address of a server; may be repeated; also {SERVER_VARIABLE}. "

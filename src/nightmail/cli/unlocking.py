@@ -30,7 +30,7 @@ def passphrase_option(command: Any) -> Any:
     """For every command that opens a profile. The value is kept in click's context until a profile needs it."""
     return click.option(
         "--passphrase-file", type=click.Path(exists=True, dir_okay=False), expose_value=False, callback=_keep("file"),
-        help=f"A file with the profile's passphrase, if it has one; also {FILE_VARIABLE} and {VARIABLE}.",
+        help=f"File containing the passphrase of the profile, if it has one; also {FILE_VARIABLE} and {VARIABLE}.",
     )(command)  # fmt: skip
 
 
@@ -38,11 +38,11 @@ def keeping_options(command: Any) -> Any:
     """For every command that creates a profile."""
     for option in (
         click.option("--keyring", is_flag=True, expose_value=False, callback=_keep("keyring"),
-                     help="Keep the profile's encryption key in the system's keyring."),
+                     help="Protect the profile with a key in the system's keyring."),
         click.option("--key-file", type=click.Path(dir_okay=False), metavar="FILE", expose_value=False,
-                     callback=_keep("key_file"), help="Keep the key in this file; created if missing."),
+                     callback=_keep("key_file"), help="Protect the profile with a key in this file."),
         click.option("--passphrase", is_flag=True, expose_value=False, callback=_keep("passphrase"),
-                     help="Protect the key by a passphrase; asks for it."),
+                     help="Protect the profile with a passphrase; asks for it."),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -104,7 +104,7 @@ def _given() -> Passphrase | None:
 def _ask(what: str) -> str:
     if not can_ask():
         raise Failure(
-            Exit.LOCKED, "A passphrase is needed, and standard input is no terminal.",
+            Exit.LOCKED, "A passphrase is needed, and standard input is not a terminal.",
             f"Give it with --passphrase-file, {FILE_VARIABLE} or {VARIABLE}.",
         )  # fmt: skip
     return str(click.prompt(what, hide_input=True, err=True))

@@ -241,6 +241,11 @@ class Client:
         """The first half of `link`: register the device at the server. The rest goes on by itself. Its number."""
         return await self._devices.vouch(request, hand_over=hand_over)
 
+    @property
+    def is_primary(self) -> bool:
+        """Whether this device signs the account's device list, and so can link others."""
+        return self._open_driver().is_primary
+
     async def ready(self) -> None:
         """Wait until others can write to this device: its keys are published, and the account's list names it."""
         self._open_driver()

@@ -74,7 +74,11 @@ class Contacts:
         contact = self.get(person)
         if not contact.handle:
             raise Misused("only somebody whose handle is known can be blocked")
+        if on:
+            await self._http.account(contact.handle)  # the server would also block a handle that nobody has
         await self._http.block(contact.handle, on=on)
+        if not on and self._store.contact(contact.account) is None:
+            return contact
         return await self._put(replace(contact, blocked=on))
 
     async def _put(self, row: Contact) -> Contact:

@@ -17,6 +17,7 @@
     ├── Misbehaved           the server sent something that it may not send
     └── HttpError
         ├── Unreachable      no server answered
+        │   └── Untrusted    a server answered, and its certificate is not trusted
         └── Refused          the server answered with a problem
 No text in this tree holds a token, a key or content.
 """
@@ -34,13 +35,13 @@ class Misused(ClientError):
 
 class NumberDiffers(ClientError):
     def __init__(self) -> None:
-        super().__init__("the safety number is another one by now; nothing was accepted")
+        super().__init__("the safety number has changed in the meantime; nothing was accepted")
 
 
 class TooLarge(ClientError):
     def __init__(self, size: int, limit: int) -> None:
         self.size, self.limit = size, limit
-        super().__init__(f"a body of {size} bytes: the limit is {limit}")
+        super().__init__(f"the message has {size} bytes, and at most {limit} can be sent")
 
 
 class DeliveryFailed(ClientError):
@@ -101,6 +102,10 @@ class HttpError(ClientError):
 
 
 class Unreachable(HttpError):
+    pass
+
+
+class Untrusted(Unreachable):
     pass
 
 

@@ -37,6 +37,8 @@ class Retrying(ClientEvent, frozen=True):
 
     address: str
     in_ms: int
+    why: str = ""
+    """Why the last one failed; empty if a connection had been open."""
 
 
 class QueueEmpty(ClientEvent, frozen=True):
@@ -147,6 +149,13 @@ class ListRefused(ClientEvent, frozen=True):
     why: str
 
 
+class ListUnsigned(ClientEvent, frozen=True):
+    """An account has not signed a list of its devices yet: messages to it wait until one of its devices has."""
+
+    account: int
+    handle: str
+
+
 class KeysRefused(ClientEvent, frozen=True):
     """The server handed out keys of a device that are not that device's; or it refused this device's own keys."""
 
@@ -212,7 +221,7 @@ Event: TypeAlias = (
     | Connected | Disconnected | Retrying | QueueEmpty | Ended | DeviceRemoved
     | SentAck | DeliveryReceipt | ReadReceipt | MessageFailed | WaitingForNetwork
     | Gap | Unreadable | ServerBehind
-    | SecurityCodeChanged | ListRefused | KeysRefused
+    | SecurityCodeChanged | ListRefused | ListUnsigned | KeysRefused
     | DeviceLinked | DeviceNotLinked | Provisioned | Reachable | Moved | ReadElsewhere
     | ContactsChanged
 )  # fmt: skip

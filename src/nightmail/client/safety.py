@@ -56,5 +56,5 @@ class SafetyNumbers:
         with self._driver.working() as machine:
             ours, theirs = machine.account_key(self._account), machine.account_key(peer)
         if not ours or not theirs:
-            raise Misused("nobody's key is known here yet: write to them first")
+            raise Misused("their key is not known here yet: send them a message first")
         return safety_number(self._account, ours, peer, theirs), theirs

@@ -69,6 +69,13 @@ def pack(note: Note) -> bytes:
     return pad(_HEAD.pack(VERSION, flags, note.nonce, note.stamp, len(ident)) + ident + body)
 
 
+def travelling_bytes(content: bytes) -> int:
+    """How many bytes of a content are sealed: a text is compressed if its recipients can inflate it."""
+    if content[1] == Kind.TEXT and DEFLATE_BYTES_MIN <= len(content) <= CONTENT_BYTES_MAX:
+        return min(len(content), len(deflate(content)))
+    return len(content)
+
+
 def unpack(plaintext: bytes) -> Note:
     data = unpad(plaintext)
     if len(data) < _HEAD.size:

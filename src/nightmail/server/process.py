@@ -39,8 +39,15 @@ EXIT_CODES: dict[type[Exception], int] = {
 """Also 0: stopped as asked; 2: a setting is wrong."""
 
 
-def run(config: Config, on_started: Callable[[Node], None] | None = None) -> int:
-    """Serve until a signal says otherwise. Returns the exit code; says why in one sentence on standard error."""
+def run(
+    config: Config,
+    on_started: Callable[[Node], None] | None = None,
+    on_failed: Callable[[int, str], None] | None = None,
+) -> int:
+    """Serve until a signal says otherwise. Returns the exit code; says why in one sentence on standard error.
+
+    `on_failed` is told the same: the exit code and the sentence.
+    """
     set_up_logging(config.log)
     raise_open_files()
     try:
@@ -49,7 +56,10 @@ def run(config: Config, on_started: Callable[[Node], None] | None = None) -> int
     except (EngineError, CannotListen, Fell) as error:
         logging.shutdown()
         print(f"nightmail: {error}", file=sys.stderr)  # noqa: T201
-        return EXIT_CODES.get(type(error), EXIT_CODES[EngineError])
+        code = EXIT_CODES.get(type(error), EXIT_CODES[EngineError])
+        if on_failed:
+            on_failed(code, f"{error}")
+        return code
 
 
 async def _serve(config: Config, on_started: Callable[[Node], None] | None) -> int:

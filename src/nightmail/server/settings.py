@@ -26,6 +26,10 @@ UNITS = (
 )  # fmt: skip
 """A unit comes last in a name."""
 
+NEVER = "never"
+NEVER_ENDS = frozenset({"ttl_ms", "dead_letters_ms"})
+"""Lifetimes for which 0 means that nothing ends; "never" says the same."""
+
 Value: TypeAlias = int | str | bool | tuple[int, ...]
 Bounds: TypeAlias = tuple[int, int]
 
@@ -78,6 +82,8 @@ class Setting(Struct, frozen=True):
                 return "text"
             case kind if kind is tuple:
                 return f"whole numbers {span}, with commas between"
+            case _ if self.key in NEVER_ENDS:
+                return f"a whole number {span}, or {NEVER}"
             case _:
                 return f"a whole number {span}"
 
@@ -86,7 +92,7 @@ class Setting(Struct, frozen=True):
         text = text.strip() if self.kind is not str else text
         try:
             if self.kind is int:
-                return self.check(int(text), origin)
+                return self.check(text if text == NEVER else int(text), origin)
             if self.kind is tuple:
                 return self.check(tuple(int(part) for part in text.split(",")), origin)
             if self.kind is bool:
@@ -103,6 +109,8 @@ class Setting(Struct, frozen=True):
                 return value
             case bool():
                 pass
+            case str() if value == NEVER and self.key in NEVER_ENDS:
+                return 0
             case int() if self.kind is int and low <= value <= high:
                 return value
             case str() if self.kind is str and (not self.choices or value in self.choices) and "\0" not in value:

@@ -1,6 +1,6 @@
 """A server process: start, kill, restart, stop.
 
-Knows:   `nightmail serve --json` prints one line when it accepts connections.
+Knows:   `nightmail serve --json` prints one line when it accepts connections, or one error.
 Touches: the process it started, and the folder it made. Both are gone when the `with` block ends.
 Never:   kills a process that it did not start.
 """
@@ -138,10 +138,10 @@ class RunningServer:
             raise
         finally:
             overdue.cancel()
-        if not line:
+        self.url = json.loads(line).get("url", "") if line else ""
+        if not self.url:  # it printed nothing, or an error
             self.kill()
             raise ServerFailed(f"the server did not start: {self.log.strip()[-2_000:] or 'it printed nothing'}")
-        self.url = json.loads(line)["url"]
 
     def kill(self) -> None:
         """SIGKILL. Every acknowledged record is in the log."""

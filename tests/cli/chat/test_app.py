@@ -17,13 +17,14 @@ from nightmail.cli.chat.app import ChatApp
 from nightmail.cli.chat.lines import MessageLine, Notice
 from nightmail.cli.chat.screens import SafetyNumberScreen
 from nightmail.cli.chat.widgets import Composer
+from nightmail.cli.errors import no_keys_yet
 from nightmail.client import Client
 from nightmail.client.events import SecurityCodeChanged
 from nightmail.client.limits import ClientLimits
 from nightmail.client.messages import Tick
 from nightmail.model.ids import account_id
 from nightmail.testing import RegisteredDevice
-from tests.cli.hand import NOBODY, Hand
+from tests.cli.hand import NOBODY, Hand, registered_without_keys
 
 QUICK = ClientLimits(backoff_ms_min=20, backoff_ms_max=100)
 
@@ -188,6 +189,34 @@ def test_a_failed_message_says_why(ada: RegisteredDevice) -> None:
     played(story)
 
 
+def test_a_recipient_without_keys_is_told_in_the_conversation(hand: Hand, ada: RegisteredDevice) -> None:
+    newcomer = registered_without_keys(hand)
+
+    async def story() -> None:
+        async with window(ada, person=newcomer) as a:
+            await a.says("hello?")
+            await a.until(lambda: [line.text for line in a.app.lines if isinstance(line, Notice)])
+            (notice,) = [line for line in a.app.lines if isinstance(line, Notice)]
+            assert (no_keys_yet(newcomer), a.said[-1].tick) == (notice.text, Tick.PENDING)
+
+    played(story)
+
+
+def test_a_failed_message_is_marked_in_the_list_and_does_not_stay_the_newest(
+    ada: RegisteredDevice, bob: RegisteredDevice
+) -> None:
+    async def story() -> None:
+        async with window(ada, person="nobody-is-called-so") as a:
+            await a.says("hello?")
+            await a.until(lambda: a.said[-1].tick is Tick.FAILED)
+            await a.client.send(bob.handle, "hello")
+            await a.until(lambda: len(a.app.model.conversations) == 2 and a.app.model.conversations[0].at < 1 << 60)
+            newest, failed = a.app.model.conversations
+            assert (newest.peer, newest.failed, failed.failed) == (account_id(bob.handle), False, True)
+
+    played(story)
+
+
 def test_a_search_finds_while_one_types_and_opens_the_message(ada: RegisteredDevice, bob: RegisteredDevice) -> None:
     async def story() -> None:
         async with window(ada, person=bob.handle) as a:
@@ -293,6 +322,26 @@ def test_the_safety_number_is_compared_and_said_to_be_alike(ada: RegisteredDevic
             await a.pilot.press("v")
             await a.until(lambda: "verified" in a.words("#head"))
             assert a.client.trust(bob.handle).verified
+
+    played(story)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 20), (110, 40)])
+def test_every_dialog_fits_its_window(ada: RegisteredDevice, bob: RegisteredDevice, size: tuple[int, int]) -> None:
+    async def story() -> None:
+        async with window(ada, person=bob.handle, size=size) as a, bob.client(limits=QUICK) as b:
+            await a.says("hello")
+            await anext(b.messages())
+            for key, last in (("ctrl+n", "#whom"), ("ctrl+f", "#found"), ("ctrl+s", "#advice")):
+                await a.pilot.press(key)
+                await a.until(lambda last=last: a.app.screen.query(last))
+                await a.pilot.pause()
+                screen = a.app.screen
+                assert screen.region.contains_region(screen.query_one(last).region)
+                assert all(box.max_scroll_y == 0 for box in screen.query(".box"))
+                if key == "ctrl+s":
+                    assert screen.query_one("#qr-code").is_on_screen == (size[1] == 40)
+                await a.pilot.press("escape")
 
     played(story)
 

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 from rich.console import Console
 
 from nightmail.cli.chat.bubbles import draw, draw_summary
@@ -88,7 +89,18 @@ def test_a_turn_of_the_talk_leaves_room() -> None:
 
 def test_a_failure_says_why() -> None:
     shown = picture(draw(MessageLine("i", True, "hello", "", Tick.FAILED, "unknown_recipient"), 90), 90)
-    assert "nobody has registered that handle" in shown
+    assert "Failed: nobody has registered that handle" in shown
+
+
+def test_the_list_marks_a_failure_and_tells_long_names_apart() -> None:
+    names = [f"{'a very long name ' * 3}(handle {n})" for n in (1, 2)]
+    first, second = (
+        picture(draw_summary(ConversationSummary(1, name, preview="hi", failed=True), 28, "12:00"), 28)
+        for name in names
+    )
+    assert first.split("\n")[0] != second.split("\n")[0]
+    assert "✗ hi" in first
+    assert all(cell_len(row) <= 28 for row in first.split("\n"))
 
 
 def test_text_of_others_is_neither_markup_nor_a_command() -> None:

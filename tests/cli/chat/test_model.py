@@ -22,6 +22,12 @@ def test_the_status_follows_the_connection() -> None:
     assert status.after(Ended(4001, "another took its place")).words == "ended: another took its place"
 
 
+def test_the_status_says_why_there_is_no_connection() -> None:
+    status = Status().after(Retrying("wss://x", 4_000, "its certificate is not trusted"))
+    assert status.words == "offline: its certificate is not trusted, trying again in 4 s"
+    assert status.after(Connected("n", 1)).words == "online"
+
+
 def test_conversations_stand_newest_first_then_by_name() -> None:
     model = Model()
     model.show(

@@ -14,6 +14,15 @@ def test_a_name_is_used_wherever_the_handle_is_meant(hand: Hand) -> None:
     assert "Uncle Bob: Rather dinner." in hand.types("history", bob, "-p", ada).stdout
     hand.gets("contacts", "name", "nobody", "uncle bob", "-p", ada)
     two = hand.types("history", "Uncle Bob", "-p", ada)
-    assert (two.exit_code, "2 contacts" in one_sentence(two)) == (2, True)
+    assert (two.exit_code, f"{bob} (account {named['account']}), nobody (account" in one_sentence(two)) == (2, True)
     assert hand.gets("contacts", "forget", bob, "-p", ada) == [{"forgotten": True}]
     assert hand.gets("contacts", "forget", bob, "-p", ada) == [{"forgotten": False}]
+
+
+def test_a_name_cannot_be_empty_nor_mean_a_contact_without_one(hand: Hand) -> None:
+    ada, bob = a_conversation(hand)
+    hand.gets("block", bob, "-p", ada)
+    for words in (("contacts", "name", bob, " "), ("send", "", "Hello"), ("history", "")):
+        result = hand.types(*words, "-p", ada)
+        assert (result.exit_code, "cannot be empty" in one_sentence(result)) == (2, True)
+    assert hand.gets("contacts", "blocked", "-p", ada)[0]["name"] == ""

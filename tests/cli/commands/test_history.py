@@ -29,3 +29,9 @@ def test_looking_marks_nothing_as_read(hand: Hand) -> None:
     hand.gets("history", "-p", bob, ada)
     texts = [each["text"] for each in hand.gets("listen", "-p", bob, "--until-empty") if each["type"] == "message"]
     assert texts == ["Hello"]
+
+
+def test_without_messages_it_says_so(hand: Hand) -> None:
+    ada = hand.registers("ada")
+    assert hand.types("history", "nobody", "-p", ada).stdout == "No messages with nobody on this device.\n"
+    assert hand.gets("history", "nobody", "-p", ada) == []

@@ -51,7 +51,7 @@ def test_two_pins_that_differ_set_nothing(hand: Hand, terminal: None) -> None:
 
 def test_where_nobody_can_be_asked_a_pin_comes_from_a_file_or_the_environment(hand: Hand) -> None:
     ada = hand.registers("ada")
-    assert "standard input is no terminal" in one_sentence(hand.types("lock", "set"))
+    assert "standard input is not a terminal" in one_sentence(hand.types("lock", "set"))
     (hand.folder / "pin").write_text("2468\n")
     assert hand.gets("lock", "set", "--pin-file", str(hand.folder / "pin")) == [{"handle": ada, "locked": True}]
     assert hand.types(*again(hand, ada), NIGHTMAIL_PIN="2468").exit_code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from nightmail.cli.profiles import folder_for
 from nightmail.client import SyncClient
 from nightmail.client.profile.profile import Profile
-from tests.cli.hand import NOBODY, Hand, one_sentence
+from tests.cli.hand import NOBODY, Hand, one_sentence, registered_without_keys
 
 
 def texts(hand: Hand, who: str) -> list[str]:
@@ -19,11 +20,33 @@ def texts(hand: Hand, who: str) -> list[str]:
 def test_a_message_is_sent_and_arrives_once(hand: Hand) -> None:
     ada, bob = hand.registers("ada"), hand.registers("bob")
     (said,) = hand.gets("send", "-p", ada, bob, "Hello, Bob.")
-    assert said.keys() == {"message_id", "conversation_id", "state"}
-    assert said["state"] == "sent"
-    assert re.fullmatch(r"✓ sent  [0-9a-f]+:\d+:\d+:\w+\n", hand.types("send", "-p", ada, bob, "Bye.").stdout)
+    assert said.keys() == {"message_id", "conversation_id", "state", "to", "account"}
+    assert (said["state"], said["to"]) == ("sent", bob)
+    assert re.fullmatch(
+        rf"✓ sent, to {bob}  [0-9a-f]+:\d+:\d+:\w+\n", hand.types("send", "-p", ada, bob, "Bye.").stdout
+    )
     assert texts(hand, bob) == ["Hello, Bob.", "Bye."]
     assert texts(hand, bob) == []
+
+
+def test_a_contacts_name_wins_over_the_handle_of_a_stranger(hand: Hand) -> None:
+    ada, bob, mum = hand.registers("ada"), hand.registers("bob"), hand.registers("Mum")
+    hand.gets("contacts", "name", "-p", ada, bob, mum)
+    assert hand.gets("send", "-p", ada, mum, "Hello, Mum.")[0]["to"] == bob
+    assert f"to {mum} ({bob})" in hand.types("send", "-p", ada, mum.upper(), "Bye.").stdout
+    assert (texts(hand, bob), texts(hand, mum)) == (["Hello, Mum.", "Bye."], [])
+
+
+def test_a_name_that_can_mean_two_contacts_is_refused_with_both_of_them(hand: Hand) -> None:
+    ada, bob, carol = hand.registers("ada"), hand.registers("bob"), hand.registers("carol")
+    (named,) = hand.gets("contacts", "name", "-p", ada, bob, carol)
+    (other,) = hand.gets("contacts", "name", "-p", ada, carol, "Carol")
+    result = hand.types("send", "-p", ada, carol, "For whom?")
+    assert result.exit_code == 2
+    sentence = one_sentence(result)
+    assert f"{bob} (account {named['account']}), {carol} (account {other['account']})" in sentence
+    assert hand.gets("send", "-p", ada, other["account"], "For Carol.")[0]["to"] == carol
+    assert (texts(hand, bob), texts(hand, carol)) == ([], ["For Carol."])
 
 
 @pytest.mark.parametrize("words", [(), ("-",)])
@@ -60,7 +83,8 @@ def test_without_a_server_a_message_is_kept_and_the_next_command_sends_it_once(h
 def test_who_only_queues_does_not_wait_for_a_server(hand: Hand) -> None:
     ada, bob = hand.registers("ada"), hand.registers("bob")
     (said,) = hand.gets("send", "-p", ada, bob, "later", "--wait", "queued", "--server", NOBODY)
-    assert said["state"] == "queued"
+    assert said["state"] == "pending"
+    assert [each["state"] for each in hand.gets("history", "-p", ada, bob)] == ["pending"]
     hand.gets("listen", "-p", ada, "--until-empty")
     assert texts(hand, bob) == ["later"]
 
@@ -71,6 +95,27 @@ def test_a_recipient_that_does_not_exist_fails_with_its_own_exit_code(hand: Hand
     sentence = one_sentence(result)
     assert "unknown_recipient" in sentence
     assert "secret" not in sentence
+
+
+def test_a_recipient_without_keys_is_told_as_such(hand: Hand) -> None:
+    ada, new = hand.registers("ada"), registered_without_keys(hand)
+    result = hand.types("send", "-p", ada, new, "Hello", "--json")
+    assert result.exit_code == 14
+    said = json.loads(result.stdout)
+    why = f"{new} has registered, but has not published its keys yet: nothing can be encrypted for it."
+    assert (said["state"], said["to"], said["why"]) == ("pending", new, why)
+    assert why in hand.types("send", "-p", ada, new, "Hello").stdout
+
+
+def test_a_reply_names_the_message_that_it_answers(hand: Hand) -> None:
+    ada, bob = hand.registers("ada"), hand.registers("bob")
+    (asked,) = hand.gets("send", "-p", ada, bob, "Lunch?")
+    hand.gets("listen", "-p", bob, "--until-empty")
+    hand.gets("send", "-p", bob, ada, "Yes.", "--reply-to", asked["message_id"])
+    heard = [each for each in hand.gets("listen", "-p", ada, "--until-empty") if each["type"] == "message"]
+    assert [each["reply_to_message_id"] for each in heard] == [asked["message_id"]]
+    wrong = hand.types("send", "-p", bob, ada, "Yes.", "--reply-to", "that one")
+    assert (wrong.exit_code, "not a message id" in one_sentence(wrong)) == (2, True)
 
 
 def test_nothing_and_too_much_are_mistakes_of_usage(hand: Hand) -> None:
@@ -87,7 +132,7 @@ def test_a_profile_has_to_exist_and_to_be_named_if_there_are_several(hand: Hand)
     ada = hand.registers("ada")
     wrong = hand.types("send", "-p", "nowhere", "bob", "Hello")
     assert (wrong.exit_code, "no profile at" in one_sentence(wrong)) == (10, True)
-    assert hand.gets("send", ada, "to myself, with the only profile there is", "--wait", "queued")
+    assert hand.gets("send", ada, "to myself, with the only profile there is", "--wait", "pending")
     bob = hand.registers("bob")
     several = hand.types("send", ada, "Hello")
     assert (several.exit_code, f"{ada}, {bob}" in one_sentence(several)) == (10, True)

@@ -44,7 +44,7 @@ def test_in_a_terminal_it_is_asked_at_once(hand: Hand, monkeypatch: pytest.Monke
     ada, bob = a_talk(hand)
     monkeypatch.setattr(unlocking, "can_ask", lambda: True)
     unsure = hand.types("verify-contact", bob, "-p", ada, stdin="n\n")
-    assert ("Do they see the same" in unsure.stdout, "Not verified" in unsure.stdout) == (True, True)
+    assert ("Do the numbers match?" in unsure.stdout, "Not verified" in unsure.stdout) == (True, True)
     assert "Verified." in hand.types("verify-contact", bob, "-p", ada, stdin="y\n").stdout
     assert "see the same" not in hand.types("verify-contact", bob, "-p", ada).stdout
 
@@ -64,7 +64,7 @@ def test_digits_are_taken_as_they_are_read_aloud(hand: Hand) -> None:
 def test_without_a_key_it_says_what_to_do(hand: Hand) -> None:
     ada = hand.registers("ada")
     nothing = hand.types("verify-contact", "nobody", "-p", ada)
-    assert (nothing.exit_code, "write to them first" in one_sentence(nothing)) == (2, True)
+    assert (nothing.exit_code, "send them a message first" in one_sentence(nothing)) == (2, True)
 
 
 def test_a_new_phone_changes_the_number_and_nothing_goes_out_before_that_is_accepted(hand: Hand) -> None:
@@ -87,7 +87,7 @@ def test_a_new_phone_changes_the_number_and_nothing_goes_out_before_that_is_acce
 
     for word in ("--accept", "--verified"):
         former = hand.types("verify-contact", bob, "-p", ada, word, before["safety_number"])
-        assert (former.exit_code, "not any more" in one_sentence(former)) == (17, True)
+        assert (former.exit_code, "has changed in the meantime" in one_sentence(former)) == (17, True)
     assert hand.gets("verify-contact", bob, "-p", ada) == [changed]
 
     (agreed,) = hand.gets("verify-contact", bob, "-p", ada, "--accept", changed["safety_number"])

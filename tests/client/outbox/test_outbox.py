@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from nightmail.client.errors import TooLarge
+from nightmail.e2ee.content import Content, encode_content
 from nightmail.model.records import Voided
+from nightmail.model.words import Kind
 from tests.client.script import accepted, connected
+from tests.client.sealed_town import a_town
 
 
 def test_nothing_is_sent_before_it_is_committed() -> None:
@@ -32,6 +35,17 @@ def test_a_body_above_the_limit_is_not_queued() -> None:
     with pytest.raises(TooLarge):
         script.write(b"x" * 65_537)
     assert script.store.outgoing() == []
+
+
+def test_the_limit_counts_what_travels() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    text = "ab" * (alice.machine.sealer.fits(65_536) // 2 + 1_000)
+    alice.says(bob, text)
+    town.settle()
+    assert bob.heard() == [text]
+    for content in (Content(Kind.MEDIA, data=text.encode()), Content(Kind.TEXT, text * 2)):
+        with pytest.raises(TooLarge):
+            alice.send(bob, encode_content(content))
 
 
 def test_a_void_that_came_too_late_tells_the_truth() -> None:

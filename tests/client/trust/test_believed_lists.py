@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nightmail.client.events import Moved, SecurityCodeChanged, Unreadable
+from nightmail.client.events import ListUnsigned, Moved, SecurityCodeChanged, Unreadable
 from nightmail.client.messages import conversation_id
 from nightmail.client.outbox.envelopes import new_id
 from nightmail.e2ee.content import Content, encode_content
@@ -26,6 +26,18 @@ def test_another_key_is_announced_and_what_is_written_then_reaches_the_new_devic
     town.settle()
     assert alice.told(SecurityCodeChanged) == [SecurityCodeChanged(bob.me.account, f"{bob.me.account:x}", False)]
     assert new.heard()[-1] == "two"
+
+
+def test_an_account_that_has_not_signed_a_list_is_told_once_and_gets_everything_when_it_has() -> None:
+    town, (alice,) = a_town("alice")
+    bob = town.join("bob")
+    for text in ("one", "two"):
+        alice.says(bob, text)
+        pass_time(town, 1_000, 10_000)
+    assert alice.told(ListUnsigned) == [ListUnsigned(bob.me.account, f"{bob.me.account:x}")]
+    bob.connect()
+    pass_time(town, 1_000, 300_000)
+    assert bob.heard() == ["one", "two"]
 
 
 def test_if_the_former_key_was_verified_nothing_is_sealed_before_the_person_accepts() -> None:

@@ -189,12 +189,19 @@ def test_one_moment_is_one_picture(tmp_path: Path) -> None:
     pictures: list[str] = []
     for name in ("a.svg", "b.svg"):
         score = Score()
-        assert show_days([Plan("cluster", 5, seconds=1)], Picture(tmp_path / name), score) is None
+        assert show_days([Plan("cluster", 5, seconds=1)], Picture(tmp_path / name, score, 1), score) is None
         assert score.days == 0
         pictures.append((tmp_path / name).read_text())
     assert pictures[0] == pictures[1]
     assert pictures[0].startswith("<svg")
     assert "https://cdn" not in pictures[0]
+
+
+def test_a_picture_shows_a_world_that_has_judged_something(tmp_path: Path) -> None:
+    score = Score()
+    plans = [Plan("node", seed, seconds=1) for seed in (5, 6)]
+    assert show_days(plans, Picture(tmp_path / "a.svg", score, 2), score) is None
+    assert (score.days, "1&#160;day&#160;judged" in (tmp_path / "a.svg").read_text()) == (1, True)
 
 
 def test_a_clock_reads_minutes_and_seconds() -> None:

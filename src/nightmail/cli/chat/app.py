@@ -170,7 +170,7 @@ class ChatApp(App[None]):
 
     def _draw_reply(self) -> None:
         said = next((e for e in self.lines if isinstance(e, MessageLine) and e.id == self.model.replying_to), None)
-        self.reply.update(_text(f"↳ {plain(said.text)}" if said else ""))
+        self.reply.update(_text(f"↳ {plain(said.text.replace(chr(10), ' '))}" if said else ""))
         self.reply.display = said is not None
 
     # --- conversations --------------------------------------------------------------------------

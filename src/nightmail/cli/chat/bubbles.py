@@ -6,14 +6,14 @@ Never:   prints control characters of other people's text, or treats it as marku
 
 from __future__ import annotations
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
 from nightmail.cli.errors import REASONS
-from nightmail.cli.output import TICKS, plain
+from nightmail.cli.output import TICKS, plain, plain_body
 from nightmail.client.messages import Tick
 
 from .lines import Day, Line, MessageLine, Notice, UnreadMarker
@@ -45,13 +45,14 @@ def _bubble(said: MessageLine, width: int) -> RenderableType:
         quote = Text(f"▏{plain(said.quote)}", style="italic grey66", no_wrap=True, overflow="ellipsis")
         quote.truncate(room, overflow="ellipsis")
         parts.append(quote)
-    body = Text(plain(said.text))
+    body = Text(plain_body(said.text))
     body.append(f"  {said.clock}" if said.clock else " ", style="grey66")
     if said.own:
         body.append(f" {TICKS[said.tick]}", style=_STYLES.get(said.tick, "grey66"))
     parts.append(body)
     if said.own and said.tick is Tick.FAILED:
-        parts.append(Text(REASONS.get(said.reason, said.reason or "it failed"), style="light_coral"))
+        why = REASONS.get(said.reason, said.reason)
+        parts.append(Text(f"Failed: {why}." if why else "Failed.", style="light_coral"))
     widest = min(room, max(cell_len(row) for part in parts for row in part.plain.split("\n")))
     bubble = Padding(Group(*parts), (0, 1), style=_OWN if said.own else _THEIRS)
     rest = max(0, width - widest - 2)
@@ -62,10 +63,21 @@ def draw_summary(summary: ConversationSummary, width: int, clock: str) -> Render
     """Two lines: name and time, then the newest message and the number of unread ones."""
     mark = " ⚠" if summary.held else " ✔" if summary.verified else ""
     style = "bold" if summary.unread else ""
-    top = _between(Text(plain(summary.name) + mark, style=style), Text(clock, style="dim"), width)
+    name = _shortened(plain(summary.name), width - len(clock) - len(mark) - 1)
+    top = _between(Text(name + mark, style=style), Text(clock, style="dim"), width)
     badge = Text(f" {summary.unread} ", style="bold reverse cyan") if summary.unread else Text()
-    preview = "blocked" if summary.blocked else plain(summary.preview).replace("\n", " ")
-    return Group(top, _between(Text(preview, style="dim"), badge, width))
+    preview = Text("blocked" if summary.blocked else plain_body(summary.preview).replace("\n", " "), style="dim")
+    if summary.failed:
+        preview = Text.assemble((f"{TICKS[Tick.FAILED]} ", _STYLES[Tick.FAILED]), preview)
+    return Group(top, _between(preview, badge, width))
+
+
+def _shortened(name: str, room: int) -> str:
+    """Cut out of the middle: names often differ at the end, for example by the handle that tells two apart."""
+    if cell_len(name) <= room:
+        return name
+    tail = name[-min(10, room // 2) :]
+    return f"{set_cell_size(name, max(0, room - cell_len(tail) - 1))}…{tail}"
 
 
 def _between(left: Text, right: Text, width: int) -> Text:

@@ -7,21 +7,23 @@ Never:   caches a message. Only the rows of the list are cached, until an event 
 from __future__ import annotations
 
 from nightmail.cli.contact_names import ContactNames, resolve
+from nightmail.cli.errors import no_keys_yet
 from nightmail.client import Client
 from nightmail.client.client import Trust
 from nightmail.client.events import (
     Event,
     KeysRefused,
     ListRefused,
+    ListUnsigned,
     MessageFailed,
     SecurityCodeChanged,
     SentAck,
     Unreadable,
 )
-from nightmail.client.messages import Message
+from nightmail.client.messages import Message, Tick
 from nightmail.client.store.search import Found, text_of
 from nightmail.model.handles import spelled
-from nightmail.model.ids import account_id, account_of
+from nightmail.model.ids import MessageId, account_id, account_of
 
 from .lines import Notice, ShownMessage
 from .model import ConversationSummary
@@ -71,15 +73,17 @@ class Conversations:
 
     def _summary(self, peer: int) -> ConversationSummary:
         newest = self.client.history(peer, 1)
-        preview, at = "", 0
+        preview, at, failed = "", 0, False
         if newest:
             said = text_of(newest[0])
             preview = ("you: " if newest[0].own else "") + (said if said is not None else NO_TEXT)
-            at = newest[0].at or (1 << 62)
+            failed = newest[0].own and newest[0].state is Tick.FAILED
+            # A message that waits to be sent is the newest of all; one that failed has the time of its writing.
+            at = newest[0].at or (MessageId.parse(newest[0].id).at_ms if failed else 1 << 62)
         trust = self.client.trust(peer)
         return ConversationSummary(
             peer, self.name(peer), at, preview, self.client.unread(peer), trust.verified, trust.held,
-            self.client.people.get(peer).blocked,
+            self.client.people.get(peer).blocked, failed,
         )  # fmt: skip
 
     def messages(self, peer: int, limit: int) -> list[ShownMessage]:
@@ -153,6 +157,8 @@ class Conversations:
     def notice(self, event: Event, at: int) -> tuple[int, Notice] | None:
         """The notice that an event adds to a conversation, with the account of that conversation."""
         match event:
+            case ListUnsigned():
+                return event.account, Notice(at, no_keys_yet(event.handle), grave=True)
             case ListRefused() | KeysRefused():
                 words = "The server's list of their devices does not have their signature. Messages are not sent."
                 return event.account, Notice(at, words, grave=True)

@@ -42,11 +42,11 @@ class Status(Struct, frozen=True):
     def after(self, event: Event) -> Status:
         match event:
             case Connected():
-                return replace(self, state=ConnectionState.ONLINE, retry_ms=0)
+                return replace(self, state=ConnectionState.ONLINE, retry_ms=0, why="")
             case Disconnected():
                 return replace(self, state=ConnectionState.OFFLINE)
             case Retrying():
-                return replace(self, state=ConnectionState.OFFLINE, retry_ms=event.in_ms)
+                return replace(self, state=ConnectionState.OFFLINE, retry_ms=event.in_ms, why=event.why)
             case WaitingForNetwork():
                 return replace(self, waiting=self.waiting | set(event.message_ids))
             case SentAck():
@@ -64,7 +64,8 @@ class Status(Struct, frozen=True):
             case ConnectionState.ONLINE:
                 said = "online"
             case ConnectionState.OFFLINE:
-                said = f"offline, trying again in {self.retry_ms / 1000:.0f} s" if self.retry_ms >= 500 else "offline"
+                said = f"offline: {self.why}" if self.why else "offline"
+                said += f", trying again in {self.retry_ms / 1000:.0f} s" if self.retry_ms >= 500 else ""
             case ConnectionState.ENDED:
                 said = f"ended: {self.why}"
         if self.waiting:
@@ -84,6 +85,8 @@ class ConversationSummary(Struct, frozen=True):
     held: bool = False
     """The key changed after it was verified: messages wait until the user accepts it."""
     blocked: bool = False
+    failed: bool = False
+    """The newest message is an own one, and it failed."""
 
 
 class Model:

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from rich.console import Group
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Center, Vertical, VerticalScroll
@@ -17,9 +18,12 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from nightmail.cli.output import clock, digit_groups, plain
+from nightmail.cli.output import clock, digit_groups, plain_body
 from nightmail.cli.qr_code import qr_code
 from nightmail.client.store.search import Found, text_of
+
+OTHER_ROWS = 14
+"""Rows of the safety number's dialog without the QR code, and the margin around it."""
 
 
 class RecipientScreen(ModalScreen[str]):
@@ -73,7 +77,7 @@ class SearchScreen(ModalScreen[tuple[int, str] | None]):
         message = found.message
         head = Text(self._name(message.peer), style="bold")
         head.append(f"  {'you, ' if message.own else ''}{clock(message.at) if message.at else ''}", style="dim")
-        said = Text(plain(text_of(message) or ""))
+        said = Text(plain_body(text_of(message) or ""))
         for start, end in found.spans:
             said.stylize("bold reverse", start, end)
         return Group(head, said)
@@ -91,18 +95,27 @@ class SafetyNumberScreen(ModalScreen[str]):
     def __init__(self, name: str, number: str, *, verified: bool, held: bool) -> None:
         super().__init__()
         self._title, self._number, self._verified, self._held = name, number, verified, held
+        self._code = qr_code(number)
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="box safety"):
             yield Static(Text(f"Safety number with {self._title}"), classes="title")
             yield Static(Text(digit_groups(self._number), justify="center"), id="number")
             with Center():
-                yield Static(qr_code(self._number), id="qr-code")
+                yield Static(self._code, id="qr-code")
             yield Static(Text(self._advice(), justify="center"), id="advice")
+
+    def on_resize(self, event: events.Resize) -> None:
+        """The advice must be visible without scrolling, so a small window has no room for the QR code."""
+        rows = self._code.plain.count("\n") + 1
+        self.query_one(Center).display = event.size.height >= rows + OTHER_ROWS
 
     def _advice(self) -> str:
         if self._verified:
-            return "Verified. If it changes, you will be asked.  Esc back"
+            return "Verified. If it changes, you will be asked.   Esc back"
         if self._held:
-            return "It has changed since you verified it. Your messages wait.  A accept it   V compared again, the same"
-        return "Do they see the same number?  V yes   Esc back"
+            return (
+                "It has changed since you verified it. Your messages wait.\n"
+                "A accept it   V the numbers match   Esc back"
+            )
+        return "If the numbers match, nobody is intercepting.\nV they match   Esc back"

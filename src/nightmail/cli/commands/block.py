@@ -5,14 +5,14 @@ Touches: the block list at the server, then the contact in the profile.
 
 from __future__ import annotations
 
-import asyncio
-
 import click
 
 from nightmail.cli.contact_names import resolve
+from nightmail.cli.errors import Exit, Failure
 from nightmail.cli.json_shapes import contact_json
 from nightmail.cli.output import as_json_option, console, plain, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
+from nightmail.cli.waiting import run_within, timeout_option
 from nightmail.client import Client
 
 
@@ -20,6 +20,7 @@ from nightmail.client import Client
 @click.argument("person", metavar="NAME")
 @profile_option
 @server_options
+@timeout_option()
 @as_json_option
 def command(person: str, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool) -> None:
     """Stop receiving messages from NAME on every device of the account. NAME is not told."""
@@ -31,14 +32,17 @@ def set_blocked(
 ) -> None:
     path = chosen(profile)
     client = client_of(path, servers_of(path, servers), ca_file=ca_file)
-    asyncio.run(_set_blocked(client, person, as_json, blocked=blocked))
+    run_within(_set_blocked(client, person, as_json, blocked=blocked))
 
 
 async def _set_blocked(client: Client, person: str, as_json: bool, *, blocked: bool) -> None:
     async with client:
-        contact = await client.people.block(resolve(client, person), on=blocked)
-        called = client.people.called(contact.account)
+        who = resolve(client, person)
+        if client.people.get(who).account == client.identity.account:
+            raise Failure(Exit.USAGE, "This is your own account.")
+        contact = await client.people.block(who, on=blocked)
+        called = contact.name or contact.handle
     if as_json:
         print_json(contact_json(contact))
     else:
-        console().print(f"{plain(called)} is {'blocked' if blocked else 'not blocked any more'}.", markup=False)
+        console().print(f"{plain(called)} is {'blocked' if blocked else 'not blocked'}.", markup=False)

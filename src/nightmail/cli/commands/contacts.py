@@ -29,7 +29,16 @@ def command() -> None:
 @as_json_option
 def list_(profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool) -> None:
     """List contacts, and which are verified or blocked."""
-    asyncio.run(_list(_client(profile, servers, ca_file), as_json))
+    asyncio.run(_list(_client(profile, servers, ca_file), as_json, blocked=False))
+
+
+@command.command("blocked")
+@profile_option
+@server_options
+@as_json_option
+def blocked(profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool) -> None:
+    """List the blocked contacts."""
+    asyncio.run(_list(_client(profile, servers, ca_file), as_json, blocked=True))
 
 
 @command.command("name")
@@ -60,9 +69,10 @@ def _client(profile: str | None, servers: tuple[str, ...], ca_file: str | None) 
     return client_of(path, servers_of(path, servers), ca_file=ca_file)
 
 
-async def _list(client: Client, as_json: bool) -> None:
+async def _list(client: Client, as_json: bool, *, blocked: bool) -> None:
+    """All contacts, or only the blocked ones."""
     async with client:
-        contacts = client.people.all()
+        contacts = [contact for contact in client.people.all() if contact.blocked or not blocked]
         verified = {contact.account for contact in contacts if client.trust(contact.account).verified}
     if as_json:
         for contact in contacts:
@@ -76,10 +86,13 @@ async def _list(client: Client, as_json: bool) -> None:
         if contact.account in verified:
             mark = Text("✔ verified ", style="green") + mark
         table.add_row(Text(plain(contact.name)), Text(plain(contact.handle)), mark)
-    console().print(table if contacts else "No contacts yet: nightmail contacts name HANDLE NAME.")
+    nobody = "Nobody is blocked." if blocked else "No contacts yet: nightmail contacts name HANDLE NAME."
+    console().print(table if contacts else nobody)
 
 
 async def _name(client: Client, person: str, name: str, as_json: bool) -> None:
+    if not name.strip():
+        raise click.UsageError("A name cannot be empty; nightmail contacts forget removes one.")
     async with client:
         contact = await client.people.name(person, name)
     if as_json:

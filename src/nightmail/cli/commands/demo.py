@@ -1,4 +1,4 @@
-"""`nightmail demo`: shows the demo in this terminal, or as lines if standard output is no terminal.
+"""`nightmail demo`: shows the demo in this terminal, or as lines if standard output is not a terminal.
 
 Touches: standard output; a server and clients through `nightmail.cli.demo`.
 """
@@ -33,10 +33,10 @@ def command(beat: float, as_json: bool) -> None:
     try:
         outcome = run(play(lambda screen: View(screen) if as_json else view_for(console(), screen), beat))
     except TimeoutError:
-        raise Failure(Exit.BROKEN, "The demo did not finish: a message that was sent did not arrive.") from None
+        raise Failure(Exit.OTHER, "The demo did not finish: a message that was sent did not arrive.") from None
     if as_json:
         print_json(outcome._asdict())
-    sys.exit(Exit.DONE if outcome.kept else Exit.BROKEN)
+    sys.exit(Exit.DONE if outcome.kept else Exit.OTHER)
 
 
 def view_for(page: Console, screen: DemoScreen) -> View:

@@ -6,7 +6,6 @@ Touches: the profile, and the folder of the new profile.
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from nightmail.cli.errors import Exit, Failure, sentence
 from nightmail.cli.output import as_json_option, command_line, console, plain, print_json
 from nightmail.cli.profiles import (
     STORE_FILE,
+    ca_file_of,
     chosen,
     client_of,
     named,
@@ -28,6 +28,7 @@ from nightmail.cli.profiles import (
     short_name,
 )
 from nightmail.cli.unlocking import keeping_options, secret_for, secret_to_keep
+from nightmail.cli.waiting import run_within, timeout_option
 from nightmail.client import Client
 from nightmail.client.errors import Misused
 from nightmail.client.profile.protection import Secret
@@ -41,11 +42,12 @@ def command() -> None:
 @command.command("list")
 @profile_option
 @server_options
+@timeout_option()
 @as_json_option
 def list_(profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool) -> None:
     """List the devices of the account. Senders encrypt messages for the listed ones only."""
     path = chosen(profile)
-    seen, own = asyncio.run(_list(client_of(path, servers_of(path, servers), ca_file=ca_file)))
+    seen, own = run_within(_list(client_of(path, servers_of(path, servers), ca_file=ca_file)))
     if as_json:
         print_json({**seen, "this": own})
         return
@@ -66,20 +68,21 @@ def list_(profile: str | None, servers: tuple[str, ...], ca_file: str | None, as
 @keeping_options
 @profile_option
 @server_options
+@timeout_option()
 @as_json_option
 def link(
     new_profile: str, label: str, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool
 ) -> None:
-    """Create another device of the account on this machine, with its profile in NEW_PROFILE.
+    """Add another device to the account, on this machine, with its profile in NEW_PROFILE.
 
-    NEW_PROFILE is a path, or the name of a folder beside the other profiles. To link a device on another machine, use
+    NEW_PROFILE is a path, or the name of a folder beside the other profiles. To add a device on another machine, use
     nightmail link.
     """
     path, new_path = chosen(profile), named(new_profile)
     found = servers_of(path, servers)
     secret = secret_to_keep() if not (new_path / STORE_FILE).exists() else secret_for(new_path)
-    device, handle = asyncio.run(_link(client_of(path, found, ca_file=ca_file), new_path, label, secret))
-    remember_servers(new_path, found)
+    device, handle = run_within(_link(client_of(path, found, ca_file=ca_file), new_path, label, secret))
+    remember_servers(new_path, found, ca_file_of(path, ca_file))
     if as_json:
         print_json({"handle": handle, "device": f"{device:x}", "profile": str(new_path), "servers": found})
         return
@@ -93,30 +96,32 @@ def link(
 @click.argument("label")
 @profile_option
 @server_options
+@timeout_option()
 @as_json_option
 def rename(
     device: str, label: str, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool
 ) -> None:
-    """Give the device with the id DEVICE the name LABEL in the list of devices."""
+    """Rename the device with the id DEVICE to LABEL."""
     number, path = _number(device), chosen(profile)
-    asyncio.run(_rename(client_of(path, servers_of(path, servers), ca_file=ca_file), number, label))
+    run_within(_rename(client_of(path, servers_of(path, servers), ca_file=ca_file), number, label))
     if as_json:
         print_json({"device": f"{number:x}", "label": label})
     else:
-        console().print(f"Device {number:x} is called {plain(label)}.", markup=False)
+        console().print(f"Device {number:x} is renamed to {plain(label)}.", markup=False)
 
 
 @command.command("remove")
 @click.argument("device", metavar="DEVICE")
 @profile_option
 @server_options
+@timeout_option()
 @as_json_option
 def remove(
     device: str, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool
 ) -> None:  # fmt: skip
     """Remove the device with the id DEVICE. It is disconnected, and gets no further messages."""
     number, path = _number(device), chosen(profile)
-    asyncio.run(_remove(client_of(path, servers_of(path, servers), ca_file=ca_file), number))
+    run_within(_remove(client_of(path, servers_of(path, servers), ca_file=ca_file), number))
     if as_json:
         print_json({"removed": f"{number:x}"})
     else:

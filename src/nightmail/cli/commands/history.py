@@ -10,8 +10,8 @@ import asyncio
 import click
 
 from nightmail.cli.contact_names import ContactNames, resolve
-from nightmail.cli.json_shapes import message_json
-from nightmail.cli.output import as_json_option, changed_line, console, message_line, print_json
+from nightmail.cli.json_shapes import message_json, state_word
+from nightmail.cli.output import as_json_option, changed_line, console, hanging, message_line, plain, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
 from nightmail.client import Client, Message
 from nightmail.client.store.search import text_of
@@ -46,12 +46,14 @@ async def _show(client: Client, person: str, limit: int, as_json: bool) -> None:
             if changed_at and (not message.at or message.at > changed_at):
                 page.print(changed_line(changed_at))
                 changed_at = 0
-            page.print(message_line(message, names.of(message.peer), text_of(message)))
+            page.print(hanging(page, message_line(message, names.of(message.peer), text_of(message))))
         if changed_at:
             page.print(changed_line(changed_at))
+        elif not as_json and not client.history(peer, 1):
+            page.print(f"No messages with {plain(person)} on this device.", style="dim", markup=False)
 
 
 def _state(message: Message) -> dict[str, str]:
     if not message.own:
         return {}
-    return {"state": message.state.name.lower(), **({"reason": message.reason} if message.reason else {})}
+    return {"state": state_word(message.state), **({"reason": message.reason} if message.reason else {})}

@@ -38,7 +38,7 @@ from nightmail.client.own_devices.link_request import LinkRequest
 from nightmail.model.handles import spelled
 
 
-@click.command("link", short_help="Make this machine another device of an account, or approve one.")
+@click.command("link", short_help="Add another device to an account.")
 @click.argument("what", metavar="HANDLE|CODE|-")
 @click.option("--label", default="second device", help="On the new device: its name in the list of devices.")
 @click.option(
@@ -56,7 +56,7 @@ def command(
     what: str, label: str, move: bool, yes: bool, timeout: float, profile: str | None, servers: tuple[str, ...],
     ca_file: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Make this machine another device of the account HANDLE: shows a code, and waits.
+    """Add another device to an account. On the new device, give its HANDLE: shows a code, and waits.
 
     Then run nightmail link CODE on the account's primary device (- reads the code from standard input). It shows
     which device asks, and asks you to confirm. Show the code to nobody else: anyone who has it can impersonate you
@@ -78,7 +78,7 @@ def command(
         request = link_request.begin(path, what, label, secret=secret)
     except Misused as error:
         raise Failure(Exit.USAGE, sentence(error), "Name another folder (--profile).") from None
-    remember_servers(path, found)
+    remember_servers(path, found, ca_file)
     _show(request, move, as_json)
     client = client_of(path, found, ca_file=ca_file, secret=secret)
     try:
@@ -86,7 +86,7 @@ def command(
     except TimeoutError:
         again = command_line("link", what, "--profile", short_name(path))
         raise Failure(
-            Exit.QUEUED,
+            Exit.PENDING,
             "The primary device did not approve this device in time.",
             f"To show the same code again: {again}",
         ) from None
@@ -134,7 +134,7 @@ def _approve(client: Client, request: LinkRequest, yes: bool, seconds: float, as
         device = asyncio.run(_link(client, request, seconds))
     except TimeoutError:
         raise Failure(
-            Exit.QUEUED, "The device is linked, but has not received the account yet: it must be online.",
+            Exit.PENDING, "The device is linked, but has not received the account yet: it must be online.",
             "The next command with this profile continues.",
         ) from None  # fmt: skip
     if as_json:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import click
 from rich.console import Console
 from rich.text import Text
 
 from nightmail.cli.contact_names import ContactNames
-from nightmail.cli.errors import REASONS
+from nightmail.cli.errors import REASONS, Exit, Failure, no_keys_yet
 from nightmail.cli.json_shapes import event_json, message_json
-from nightmail.cli.output import as_json_option, clock, console, plain, print_json
+from nightmail.cli.output import as_json_option, clock, console, hanging, plain, plain_body, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
+from nightmail.cli.waiting import SECONDS
 from nightmail.client import Client
 from nightmail.client.events import (
     Connected,
@@ -29,6 +30,7 @@ from nightmail.client.events import (
     Gap,
     KeysRefused,
     ListRefused,
+    ListUnsigned,
     MessageFailed,
     QueueEmpty,
     ReadReceipt,
@@ -50,11 +52,16 @@ PAGE = 256
 @click.option(
     "--peek", is_flag=True, help="Leave messages unread: no read receipts are sent, and listen prints them again."
 )
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
+    help=f"End when nothing has arrived for this time. By default {SECONDS:g} with --until-empty, otherwise never.",
+)  # fmt: skip
 @server_options
 @as_json_option
 def command(
-    profile: str | None, until_empty: bool, peek: bool, servers: tuple[str, ...], ca_file: str | None, as_json: bool
-) -> None:
+    profile: str | None, until_empty: bool, peek: bool, timeout: float | None, servers: tuple[str, ...],
+    ca_file: str | None, as_json: bool,
+) -> None:  # fmt: skip
     """Print unread messages, then messages and receipts as they arrive, until Ctrl-C.
 
     A printed message counts as read, and its sender gets a read receipt, unless they are switched off. With --json,
@@ -67,17 +74,25 @@ def command(
     path = chosen(profile)
     client = client_of(path, servers_of(path, servers), ca_file=ca_file)
     printer = JsonPrinter() if as_json else LinePrinter(console(), ContactNames(client))
-    asyncio.run(_listen(client, printer, until_empty, peek))
+    seconds = SECONDS if timeout is None and until_empty else timeout
+    try:
+        asyncio.run(_listen(client, printer, until_empty, peek, seconds))
+    except TimeoutError:
+        raise Failure(
+            Exit.TIMED_OUT, f"Nothing arrived for {seconds:g} seconds.", "What is in the outbox stays there."
+        ) from None
 
 
-async def _listen(client: Client, printer: JsonPrinter | LinePrinter, until_empty: bool, peek: bool) -> None:
+async def _listen(
+    client: Client, printer: JsonPrinter | LinePrinter, until_empty: bool, peek: bool, seconds: float | None
+) -> None:
     # SIGINT and SIGTERM end the loop in order: what was received is acknowledged, and the profile is closed.
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
     async with client:
-        listening = asyncio.ensure_future(_print_all(client, printer, until_empty, peek))
+        listening = asyncio.ensure_future(_print_all(client, printer, until_empty, peek, seconds))
         stopping = asyncio.ensure_future(stopped.wait())
         await asyncio.wait((listening, stopping), return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
@@ -88,16 +103,22 @@ async def _listen(client: Client, printer: JsonPrinter | LinePrinter, until_empt
             await asyncio.wait([listening])
 
 
-async def _print_all(client: Client, printer: JsonPrinter | LinePrinter, until_empty: bool, peek: bool) -> None:
+async def _print_all(
+    client: Client, printer: JsonPrinter | LinePrinter, until_empty: bool, peek: bool, seconds: float | None
+) -> None:
+    """Raises TimeoutError if nothing arrives for so many seconds, Failure if a message cannot leave the outbox."""
     # Subscribe before reading the history: a message that is not in the history yet then comes as an event.
     events = client.events()
     account = client.identity.account
     drained = False
+    unsealable: set[int] = set()
     for message in _unread(client):
         printer.message(message, account)
         if not peek:
             await client.read(message.peer, [message.id])
-    async for event in events:
+    async for event in _while_alive(events, seconds):
+        if isinstance(event, (ListUnsigned, ListRefused)):
+            unsealable.add(event.account)
         if isinstance(event, Message):
             printer.message(event, account)
             if not peek and not event.own:
@@ -105,8 +126,35 @@ async def _print_all(client: Client, printer: JsonPrinter | LinePrinter, until_e
         else:
             printer.event(event, account)
         drained = drained or isinstance(event, QueueEmpty)
-        if until_empty and drained and not _is_waiting(client):
+        if until_empty and drained:
+            waiting = _waiting_for(client)
+            if not waiting - unsealable - _held(client, waiting):
+                _conclude([ContactNames(client).of(each) for each in waiting])
+                return
+
+
+async def _while_alive(events: AsyncIterator[Event], seconds: float | None) -> AsyncIterator[Event]:
+    """The events. Raises TimeoutError if none but attempts to connect comes for so long."""
+    loop = asyncio.get_running_loop()
+    end = None if seconds is None else loop.time() + seconds
+    while True:
+        async with asyncio.timeout_at(end):
+            event = await anext(events, None)
+        if event is None:
             return
+        if seconds is not None and not isinstance(event, (Retrying, Disconnected)):
+            end = loop.time() + seconds
+        yield event
+
+
+def _conclude(names: list[str]) -> None:
+    """The mailbox is empty. Raises Failure if messages to these people cannot be encrypted now."""
+    if names:
+        raise Failure(
+            Exit.PENDING, f"Messages to {', '.join(sorted(names))} stay in the outbox.",
+            "They cannot be encrypted until the recipient has published its keys, or until you have accepted its "
+            "changed security code (nightmail verify-contact).",
+        )  # fmt: skip
 
 
 def _pages(client: Client) -> Iterator[list[Message]]:
@@ -125,9 +173,13 @@ def _unread(client: Client) -> list[Message]:
     return sorted(unread, key=lambda message: message.position)
 
 
-def _is_waiting(client: Client) -> bool:
-    """True if a message is still in the outbox."""
-    return any(each.own and each.state is Tick.PENDING for page in _pages(client) for each in page)
+def _waiting_for(client: Client) -> set[int]:
+    """Accounts to which a message is still in the outbox."""
+    return {each.peer for page in _pages(client) for each in page if each.own and each.state is Tick.PENDING}
+
+
+def _held(client: Client, accounts: set[int]) -> set[int]:
+    return {account for account in accounts if client.trust(account).held}
 
 
 class JsonPrinter:
@@ -149,7 +201,7 @@ class LinePrinter:
     def message(self, message: Message, account: int) -> None:
         name = self._names.of(message.peer)
         text = message.content.text
-        said = plain(text) if text is not None else f"({message.kind.name.lower()})"
+        said = plain_body(text) if text is not None else f"({message.kind.name.lower()})"
         who = f"→ {name}" if message.own else name
         self._line(clock(message.at) if message.at else "", f"{who}: ", said, "bold cyan" if not message.own else "dim")
 
@@ -173,7 +225,8 @@ class LinePrinter:
             case Disconnected():
                 self._note(f"disconnected: {event.why}")
             case Retrying():
-                self._note(f"trying again in {event.in_ms / 1000:.1f} s")
+                why = f"{event.why}; " if event.why else ""
+                self._note(f"{why}trying again in {event.in_ms / 1000:.1f} s")
             case Gap():
                 self._note(f"{event.high - event.low + 1} messages will never arrive: {event.reason.name.lower()}")
             case Unreadable():
@@ -182,6 +235,8 @@ class LinePrinter:
                 self._note(f"the security code of {event.handle} has changed")
                 if event.verified:
                     self._note("you had verified the old one: messages to them wait until you accept the new one")
+            case ListUnsigned():
+                self._note(no_keys_yet(event.handle))
             case ListRefused():
                 self._note(f"messages to {event.handle} are not sent: {event.why}")
             case KeysRefused():
@@ -192,7 +247,7 @@ class LinePrinter:
                 pass
 
     def _tick(self, at: int, what: str, message_id: str, style: str = "green") -> None:
-        self._line(clock(at), f"{what}  ", message_id, style)
+        self._line(clock(at), f"{what}  ", plain(message_id), style)
 
     def _note(self, what: str) -> None:
         self._console.print(Text(plain(what), style="dim"))
@@ -200,5 +255,5 @@ class LinePrinter:
     def _line(self, when: str, head: str, rest: str, style: str) -> None:
         line = Text(f"{when}  ", style="dim")
         line.append(plain(head), style=style)
-        line.append(plain(rest), style="" if style == "bold cyan" else "dim")
-        self._console.print(line)
+        line.append(rest, style="" if style == "bold cyan" else "dim")
+        self._console.print(hanging(self._console, line))

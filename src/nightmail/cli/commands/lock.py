@@ -13,6 +13,7 @@ from nightmail.cli.output import as_json_option, console, print_json
 from nightmail.cli.pins import ask_pin, given_pin, pin_file_option
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
 from nightmail.cli.unlocking import secret_for
+from nightmail.cli.waiting import run_within, timeout_option
 from nightmail.client import Client
 from nightmail.client.profile.pin import pin_token
 
@@ -30,6 +31,7 @@ def command() -> None:
 @pin_file_option
 @profile_option
 @server_options
+@timeout_option()
 @as_json_option
 def set_(
     pin_file: str | None, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool
@@ -38,19 +40,20 @@ def set_(
     path = chosen(profile)
     client = client_of(path, servers_of(path, servers), ca_file=ca_file, secret=secret_for(path))
     pin = given_pin(pin_file) or ask_pin("New PIN", twice=True)
-    handle = asyncio.run(_set(client, pin))
+    handle = run_within(_set(client, pin))
     _say(handle, as_json, locked=True)
 
 
 @command.command("remove")
 @profile_option
 @server_options
+@timeout_option()
 @as_json_option
 def remove(profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool) -> None:
     """Remove the PIN."""
     path = chosen(profile)
     client = client_of(path, servers_of(path, servers), ca_file=ca_file, secret=secret_for(path))
-    handle = asyncio.run(_remove(client))
+    handle = run_within(_remove(client))
     _say(handle, as_json, locked=False)
 
 

@@ -46,7 +46,7 @@ def command(
         device = asyncio.run(_migrate(client, request, timeout))
     except TimeoutError:
         raise Failure(
-            Exit.QUEUED,
+            Exit.PENDING,
             "The account has not moved completely.",
             "Keep the new device online, and run listen here to continue.",
         ) from None

@@ -85,12 +85,12 @@ def _show_setting(setting: settings.ProfileSetting, value: float, *, as_json: bo
 @click.argument("by", type=click.Choice(["passphrase", "keyring", "key-file"]))
 @click.option("--file", type=click.Path(dir_okay=False), help="The key file. By default, a file in the profile folder.")
 @click.option(
-    "--new-passphrase-file", type=click.Path(exists=True, dir_okay=False), help="A file with the new passphrase."
+    "--new-passphrase-file", type=click.Path(exists=True, dir_okay=False), help="File containing the new passphrase."
 )
 @profile_option
 @as_json_option
 def keep(by: str, file: str | None, new_passphrase_file: str | None, profile: str | None, as_json: bool) -> None:
-    """Protect the profile's key by a passphrase, the keyring or a key-file; also changes the passphrase.
+    """Protect the profile with a passphrase, the keyring or a key-file; also changes the passphrase.
 
     The database itself is not encrypted again. Anyone who has an old copy of the file `key`, and the secret that
     opened it, can still open the database.

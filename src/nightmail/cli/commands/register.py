@@ -6,7 +6,6 @@ token that the device chose, so another attempt registers the same device.
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +27,7 @@ from nightmail.cli.profiles import (
     short_name,
 )
 from nightmail.cli.unlocking import can_ask, keeping_options, passphrase_option, secret_for, secret_to_keep
+from nightmail.cli.waiting import run_within, timeout_option
 from nightmail.client import Client
 from nightmail.client.errors import Misused, Refused
 from nightmail.client.store.rows import Identity
@@ -49,6 +49,7 @@ from nightmail.model.handles import spelled
 @keeping_options
 @passphrase_option
 @server_options
+@timeout_option()
 @as_json_option
 def command(
     handle: str, profile: str | None, label: str, code: str, pin: bool, pin_file: str | None,
@@ -71,13 +72,16 @@ def command(
     options: dict[str, Any] = {"handle": handle, "label": label, "ca_file": ca_file, "secret": secret}
     try:
         identity = _try(path, found, options, proof)
+        if not is_new:
+            run_within(_check_known(client_of(path, found, **options)))
     except Misused as error:
         raise Failure(Exit.USAGE, sentence(error), "Name another folder (--profile).") from None
-    except (Refused, Failure, click.Abort):
-        # Nothing was registered, so the folder holds nothing to keep.
-        if is_new:
+    except (Refused, Failure, click.Abort) as error:
+        # Nothing was registered, so the folder holds nothing to keep; after a timeout, it may be registered.
+        if is_new and not (isinstance(error, Failure) and error.exit_code == Exit.TIMED_OUT):
             shutil.rmtree(path, ignore_errors=True)
         raise
+    remember_servers(path, found, ca_file)
     _say(path, handle, identity, found, as_json)
 
 
@@ -91,10 +95,10 @@ class Proof(NamedTuple):
 def _try(path: Path, servers: list[str], options: dict[str, Any], proof: Proof) -> Identity:
     """Register. Asks the person for a code or a PIN if the server wants one, each once."""
     try:
-        return asyncio.run(_register(client_of(path, servers, **options, code=proof.code, pin=proof.pin)))
+        return run_within(_register(client_of(path, servers, **options, code=proof.code, pin=proof.pin)))
     except Refused as refused:
         if refused.code == "verification_needed" and not proof.code:
-            asyncio.run(_verify(servers, options))
+            run_within(_verify(servers, options))
             proof = proof._replace(code=_ask_code(options["handle"]))
         elif refused.code == "pin_needed" and not proof.pin and can_ask():
             proof = proof._replace(pin=ask_pin("This account has a registration lock. PIN"))
@@ -107,6 +111,22 @@ async def _register(client: Client) -> Identity:
     async with client:
         await client.ready()  # its keys are published: others can write to it, also while it is not running
         return client.identity
+
+
+async def _check_known(client: Client) -> None:
+    """The profile existed before: the server must know its device. Raises Failure; the profile is not changed."""
+    async with client:
+        try:
+            await client.http.devices()
+        except Refused as refused:
+            if refused.code != "unauthorized":
+                raise
+            raise Failure(
+                Exit.REFUSED,
+                "This server does not know the device of this profile: the profile belongs to another server, or the "
+                "device was removed.",
+                "To register here, name another folder (--profile).", refused.code,
+            ) from None  # fmt: skip
 
 
 async def _verify(servers: list[str], options: dict[str, Any]) -> None:
@@ -122,7 +142,6 @@ def _ask_code(handle: str) -> str:
 
 
 def _say(path: Path, handle: str, identity: Identity, servers: list[str], as_json: bool) -> None:
-    remember_servers(path, servers)
     device = f"{identity.device:x}"
     if as_json:
         print_json(

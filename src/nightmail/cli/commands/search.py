@@ -11,7 +11,7 @@ import click
 
 from nightmail.cli.contact_names import ContactNames, resolve
 from nightmail.cli.json_shapes import message_json
-from nightmail.cli.output import as_json_option, console, message_line, print_json
+from nightmail.cli.output import as_json_option, console, hanging, message_line, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
 from nightmail.client import Client
 from nightmail.client.store.search import text_of
@@ -48,6 +48,6 @@ async def _search(client: Client, words: str, person: str | None, limit: int, as
                 print_json({**message_json(each.message, account), "spans": [list(span) for span in each.spans]})
             else:
                 message = each.message
-                page.print(message_line(message, names.of(message.peer), text_of(message), each.spans))
+                page.print(hanging(page, message_line(message, names.of(message.peer), text_of(message), each.spans)))
         if not found and not as_json:
             page.print("Nothing found.", style="dim")

@@ -1,6 +1,7 @@
 """`nightmail send`: puts one message into the outbox, and waits until it has got as far as --wait says.
 
-Knows:   when to stop waiting: no server answers. The message then stays in the outbox.
+Knows:   when to stop waiting: no server answers, or the message waits for something that this command cannot do. The
+         message then stays in the outbox.
 Touches: the profile.
 """
 
@@ -14,50 +15,68 @@ from typing import NamedTuple
 
 import click
 
-from nightmail.cli.errors import Exit
+from nightmail.cli.contact_names import resolve
+from nightmail.cli.errors import Exit, advice, no_keys_yet
+from nightmail.cli.json_shapes import state_word
 from nightmail.cli.output import TICKS, as_json_option, command_line, console, plain, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of, short_name
+from nightmail.cli.waiting import timeout_option, timeout_seconds
 from nightmail.client import Client, Receipt
-from nightmail.client.events import Connected, Event, Retrying, SecurityCodeChanged
+from nightmail.client.events import Connected, Event, ListRefused, ListUnsigned, Retrying, SecurityCodeChanged
 from nightmail.client.messages import Tick, conversation_id
-from nightmail.model.handles import spelled
-from nightmail.model.ids import account_id
+from nightmail.client.store.rows import Contact
+from nightmail.model.ids import MessageId
 from nightmail.model.words import Lane
 
-WAITS = {"queued": Tick.PENDING, "sent": Tick.SENT, "delivered": Tick.DELIVERED, "read": Tick.READ}
+WAITS = {
+    "pending": Tick.PENDING,
+    "queued": Tick.PENDING,
+    "sent": Tick.SENT,
+    "delivered": Tick.DELIVERED,
+    "read": Tick.READ,
+}
+"""--wait → what is waited for. "queued" is the former word for "pending"."""
+HELD = "The security code has changed since you verified it. The message waits until you accept the new one."
 
 
 class Order(NamedTuple):
     """What to send, and how long to wait for it."""
 
-    to: str
+    to: str | int
+    """A handle or an account number."""
     text: str
+    reply_to: str
     lane: Lane
     wanted: Tick
-    seconds: float
     servers: int
     """How many addresses must fail before the command gives up waiting."""
 
 
+def _message_id(_: click.Context, __: click.Parameter, text: str | None) -> str:
+    try:
+        return str(MessageId.parse(text)) if text else ""
+    except ValueError:
+        raise click.BadParameter("This is not a message id: `nightmail history --json` shows them.") from None
+
+
 @click.command("send", short_help="Send a message; works offline.")
-@click.argument("to", metavar="TO")
+@click.argument("to", metavar="NAME")
 @click.argument("text", required=False)
 @profile_option
 @click.option(
-    "-w", "--wait", type=click.Choice(list(WAITS)), default="sent",
-    help="What to wait for: message in the outbox, on the server, on a device, or read.",
+    "-w", "--wait", type=click.Choice(list(WAITS)), default="sent", metavar="STATE",
+    help="What to wait for: pending (in the outbox), sent (on the server), delivered (on a device) or read.",
 )  # fmt: skip
-@click.option(
-    "--timeout", type=click.FloatRange(min=0), default=30.0, metavar="SECONDS", help="Stop waiting after this time."
-)
+@click.option("--reply-to", metavar="ID", callback=_message_id, help="The id of the message that this one answers.")
 @click.option("--high", is_flag=True, help="Use the high lane: it is delivered before the normal one.")
+@timeout_option()
 @server_options
 @as_json_option
 def command(
-    to: str, text: str | None, profile: str | None, wait: str, timeout: float, high: bool, servers: tuple[str, ...],
+    to: str, text: str | None, profile: str | None, wait: str, reply_to: str, high: bool, servers: tuple[str, ...],
     ca_file: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Send TEXT to the handle TO. Without TEXT, or with -, it is read from standard input.
+    """Send TEXT to NAME: a contact's name, or a handle. Without TEXT, or with -, it is read from standard input.
 
     The message is durable in the outbox before it is sent. If no server answers, the exit code is 14, and the next
     command that connects with this profile sends it under the same id, so it arrives once.
@@ -65,18 +84,21 @@ def command(
     path = chosen(profile)
     found = servers_of(path, servers)
     client = client_of(path, found, ca_file=ca_file)
-    order = Order(to, _text(text), Lane.HIGH if high else Lane.NORMAL, WAITS[wait], timeout, len(found))
+    order = Order(to, _text(text), reply_to, Lane.HIGH if high else Lane.NORMAL, WAITS[wait], len(found))
     outcome = asyncio.run(_send(client, order))
     receipt = outcome.receipt
     reached = receipt.state >= order.wanted
     if as_json:
-        state = "queued" if receipt.state is Tick.PENDING else receipt.state.name.lower()
-        shape = {"message_id": receipt.message_id, "conversation_id": outcome.conversation, "state": state}
+        shape = {
+            "message_id": receipt.message_id, "conversation_id": outcome.conversation,
+            "state": state_word(receipt.state), "to": outcome.to.handle, "account": f"{outcome.to.account:x}",
+        }  # fmt: skip
         marks = {"security_code_changed": outcome.changed, "held": outcome.held}
-        print_json({**shape, **{mark: True for mark, so in marks.items() if so}})
+        why = {} if reached else {"why": outcome.why}
+        print_json({**shape, **{mark: True for mark, so in marks.items() if so}, **why})
     else:
-        _say(outcome, path, reached, to)
-    sys.exit(Exit.DONE if reached else Exit.QUEUED)
+        _say(outcome, path, reached)
+    sys.exit(Exit.DONE if reached else Exit.PENDING)
 
 
 def _text(text: str | None) -> str:
@@ -95,12 +117,15 @@ def _text(text: str | None) -> str:
 
 
 class Outcome(NamedTuple):
+    to: Contact
     receipt: Receipt
     conversation: str
     changed: bool
     """The recipient's key changed while the message was sent."""
     held: bool
     """The recipient's key changed after it was verified: the message waits until the user accepts the new key."""
+    why: str
+    """Why the message has not got further, as a sentence."""
 
 
 async def _send(client: Client, order: Order) -> Outcome:
@@ -109,43 +134,44 @@ async def _send(client: Client, order: Order) -> Outcome:
     client.on(SecurityCodeChanged)(changes.append)
     async with client:
         events = client.events()
-        receipt = await client.send(order.to, order.text, lane=order.lane)
+        order = order._replace(to=resolve(client, str(order.to)))
+        to = client.people.get(order.to)
+        receipt = await client.send(order.to, order.text, reply_to_message_id=order.reply_to, lane=order.lane)
         waiting = asyncio.ensure_future(_reached(receipt, order.wanted))
-        pointless = asyncio.ensure_future(_is_pointless(client, events, order))
+        pointless = asyncio.ensure_future(_why_pointless(client, events, order, to.account))
         try:
-            await asyncio.wait((waiting, pointless), timeout=order.seconds, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((waiting, pointless), timeout=timeout_seconds(), return_when=asyncio.FIRST_COMPLETED)
             if waiting.done():
                 waiting.result()
+            why = pointless.result() if pointless.done() else _why_late(receipt.state)
         finally:
             for task in (waiting, pointless):
                 task.cancel()
             await asyncio.gather(waiting, pointless, return_exceptions=True)
-        peer = account_id(spelled(order.to))
-        conversation = conversation_id(client.identity.account, peer)
-        changed = any(change.account == peer for change in changes)
-        return Outcome(receipt, conversation, changed, receipt.state is Tick.PENDING and client.trust(order.to).held)
+        conversation = conversation_id(client.identity.account, to.account)
+        changed = any(change.account == to.account for change in changes)
+        held = receipt.state is Tick.PENDING and client.trust(order.to).held
+        return Outcome(client.people.get(order.to), receipt, conversation, changed, held, why)
 
 
-def _say(outcome: Outcome, path: Path, reached: bool, to: str) -> None:
-    page, receipt = console(), outcome.receipt
-    state = "queued" if receipt.state is Tick.PENDING else receipt.state.name.lower()
-    page.print(f"{TICKS[receipt.state]} {state}  {receipt.message_id}", markup=False)
-    if outcome.held and not reached:
-        page.print(
-            "The security code has changed since you verified it. The message waits until you accept the new one:"
-        )
-        page.print(f"  {command_line('verify-contact', '--profile', short_name(path), to)}", markup=False)
-    elif outcome.changed:
+def _say(outcome: Outcome, path: Path, reached: bool) -> None:
+    page, receipt, to = console(), outcome.receipt, outcome.to.handle or f"{outcome.to.account:x}"
+    whom = f"{outcome.to.name} ({to})" if outcome.to.name else to
+    page.print(
+        f"{TICKS[receipt.state]} {state_word(receipt.state)}, to {plain(whom)}  {receipt.message_id}", markup=False
+    )
+    if outcome.changed and not outcome.held:
         page.print(
             f"The security code of {plain(to)} has changed: they have a new phone, or somebody impersonates them.",
             markup=False,
         )
+    if not reached:
+        page.print(plain(outcome.why), markup=False)
+    if outcome.changed or outcome.held:
         page.print(f"  {command_line('verify-contact', '--profile', short_name(path), to)}", markup=False)
     elif receipt.state is Tick.PENDING and not reached:
-        page.print("No server answered. The message is safe in the outbox. The next command sends it:")
+        page.print("The message is safe in the outbox. The next command sends it:")
         page.print(f"  {command_line('listen', '--profile', short_name(path))}", markup=False)
-    elif not reached:
-        page.print("It did not get further in time. Delivery continues without this command.", style="dim")
 
 
 async def _reached(receipt: Receipt, wanted: Tick) -> None:
@@ -153,17 +179,31 @@ async def _reached(receipt: Receipt, wanted: Tick) -> None:
         await {Tick.SENT: receipt.sent, Tick.DELIVERED: receipt.delivered, Tick.READ: receipt.read}[wanted]()
 
 
-async def _is_pointless(client: Client, events: AsyncIterator[Event], order: Order) -> None:
-    """Returns when every address has failed in turn, or when the message waits for the user to accept a key."""
+def _why_late(state: Tick) -> str:
+    if state is Tick.PENDING:
+        return "The server did not accept it in time."
+    return "It did not get further in time. Delivery continues without this command."
+
+
+async def _why_pointless(client: Client, events: AsyncIterator[Event], order: Order, peer: int) -> str:
+    """Returns when waiting is pointless: every address failed in turn, or the message waits for something else."""
     failures = 0
     if client.trust(order.to).held:
-        return
+        return HELD
     async for event in events:
-        if isinstance(event, SecurityCodeChanged) and client.trust(order.to).held:
-            return
-        if isinstance(event, Connected):
-            failures = 0
-        elif isinstance(event, Retrying):
-            failures += 1
-            if failures >= order.servers:
-                return
+        match event:
+            case SecurityCodeChanged() if client.trust(order.to).held:
+                return HELD
+            case ListUnsigned(account=account) if account == peer:
+                return no_keys_yet(event.handle)
+            case ListRefused(account=account) if account == peer:
+                return f"The server's list of their devices is not what they signed: {event.why}."
+            case Connected():
+                failures = 0
+            case Retrying():
+                failures += 1
+                if failures >= order.servers:
+                    return f"No server answered: {event.why or 'it closed the connection'}. {advice(event.why)}".strip()
+            case _:
+                pass
+    return "The connection ended."

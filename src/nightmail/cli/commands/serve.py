@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from nightmail.cli.errors import print_error
 from nightmail.cli.output import as_json_option, command_line, console, print_json
 from nightmail.cli.profiles import DEFAULT_SERVER
 from nightmail.cli.server_settings import config_option, loaded, setting_options
@@ -33,7 +34,7 @@ def command(file: Path | None, as_json: bool, **given: Any) -> None:
     With --json, it prints one line on standard output when it accepts connections. The log goes to standard error.
     """
     settings = loaded(file, given)
-    sys.exit(run(settings.config, _say_json if as_json else _say))
+    sys.exit(run(settings.config, _say_json, print_error) if as_json else run(settings.config, _say))
 
 
 def _say_json(node: Node) -> None:

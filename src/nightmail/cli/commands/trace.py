@@ -6,17 +6,17 @@ Never:   prints the token.
 
 from __future__ import annotations
 
-import asyncio
-import ssl
 from pathlib import Path
 
 import click
 from rich.table import Table
 
 from nightmail.cli.errors import Exit, Failure
+from nightmail.cli.json_shapes import time_fields
 from nightmail.cli.output import as_json_option, clock, console, print_json
-from nightmail.cli.profiles import server_options, servers_of
+from nightmail.cli.profiles import server_options, servers_of, tls_of
 from nightmail.cli.server_settings import config_option, loaded
+from nightmail.cli.waiting import bounded_limits, run_within, timeout_option
 from nightmail.client.errors import Misused
 from nightmail.client.link.http import Http
 from nightmail.client.link.route import ServerAddress
@@ -29,12 +29,13 @@ TOKEN_VARIABLE = "NIGHTMAIL_OPERATOR__TOKEN"  # noqa: S105 (a name, not a token)
 @click.argument("message_id", metavar="ID")
 @click.option(
     "--token-file", type=click.Path(path_type=Path), metavar="FILE",
-    help=f"A file with the operator's token. By default {TOKEN_VARIABLE}, {TOKEN_VARIABLE}_FILE, "
+    help=f"File containing the operator's token. By default {TOKEN_VARIABLE}, {TOKEN_VARIABLE}_FILE, "
     f"or {FILE_NAME} in the data folder.",
 )  # fmt: skip
 @click.option("-d", "--data", metavar="FOLDER", help="The data folder of a server on this machine.")
 @config_option
 @server_options
+@timeout_option()
 @as_json_option
 def command(
     message_id: str, token_file: Path | None, data: str | None, file: Path | None, servers: tuple[str, ...],
@@ -46,9 +47,10 @@ def command(
     30 days.
     """
     token = _token(token_file, data, file)
-    seen = asyncio.run(_http(servers_of(None, servers), token, ca_file).trace(message_id))
+    seen = run_within(_http(servers_of(None, servers), token, ca_file).trace(message_id))
     if as_json:
-        print_json(seen)
+        events = [{**event, **time_fields("at", event["at"])} for event in seen["events"]]
+        print_json({**seen, "events": events})
         return
     page = console()
     table = Table(title=message_id, box=None, title_justify="left", header_style="dim")
@@ -62,12 +64,11 @@ def command(
 
 
 def _http(servers: list[str], token: str, ca_file: str | None) -> Http:
-    tls = ssl.create_default_context(cafile=ca_file) if ca_file else None
     try:
         addresses = [ServerAddress.parse(server).http for server in servers]
     except Misused as error:
         raise click.UsageError(str(error)) from None
-    return Http(addresses, authorization=f"Bearer operator.{token}", tls=tls)
+    return Http(addresses, authorization=f"Bearer operator.{token}", tls=tls_of(ca_file), limits=bounded_limits())
 
 
 def _token(token_file: Path | None, data: str | None, file: Path | None) -> str:

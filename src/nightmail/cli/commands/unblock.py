@@ -9,6 +9,7 @@ import click
 
 from nightmail.cli.output import as_json_option
 from nightmail.cli.profiles import profile_option, server_options
+from nightmail.cli.waiting import timeout_option
 
 from .block import set_blocked
 
@@ -17,6 +18,7 @@ from .block import set_blocked
 @click.argument("person", metavar="NAME")
 @profile_option
 @server_options
+@timeout_option()
 @as_json_option
 def command(person: str, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool) -> None:
     """Receive messages from NAME again. Messages that NAME sent while blocked are not delivered."""

@@ -7,7 +7,6 @@ Touches: the server named by --server, or a server process that it starts.
 from __future__ import annotations
 
 import secrets
-import ssl
 import sys
 
 import click
@@ -19,6 +18,7 @@ from rich.table import Table
 from nightmail.cli.child_server import run
 from nightmail.cli.errors import Exit
 from nightmail.cli.output import command_line, print_json
+from nightmail.cli.profiles import ca_file_option, tls_of
 from nightmail.testing import running_server
 from nightmail.verify.plan import Plan
 from nightmail.verify.run import Progress as RunProgress
@@ -33,9 +33,7 @@ from nightmail.verify.run import Result, Run
     metavar="URL",
     help="A server to test. By default, one is started, and also killed.",
 )
-@click.option(
-    "--ca-file", type=click.Path(exists=True, dir_okay=False), help="CA certificates that may sign the server's, PEM."
-)
+@ca_file_option
 @click.option("--minutes", type=click.FloatRange(min=0), default=0.0, show_default=False, help="Duration in minutes.")
 @click.option(
     "--seconds",
@@ -66,7 +64,7 @@ def command(
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     plan = Plan(seed=seed, people=people, devices=devices, seconds=length, rate=rate, kills=url is None)
     page = Console(stderr=True, highlight=False, quiet=as_json)
-    page.print(f"seed {seed}: {people} people with {devices} devices each, {length:g} s of chaos", style="dim")
+    page.print(f"seed {seed}: {people} people with {devices} devices each, {length:g} s of faults", style="dim")
     with _Bar(page, plan) as bar:
         result = run(_run(plan, url, ca_file, bar))
     _say(page, result)
@@ -74,13 +72,12 @@ def command(
         again = ("verify", "--seed", str(seed), "--seconds", f"{length:g}")
         page.print(f"To repeat this plan: {command_line(*again)}", markup=False)
     print_json(summary(plan, result))
-    sys.exit(Exit.BROKEN if result.broken else Exit.DONE)
+    sys.exit(Exit.OTHER if result.broken else Exit.DONE)
 
 
 async def _run(plan: Plan, url: str | None, ca_file: str | None, bar: _Bar) -> Result:
     if url is not None:
-        tls = ssl.create_default_context(cafile=ca_file) if ca_file else None
-        return await Run(plan, url, tls=tls, ca_file=ca_file, look=bar.look)()
+        return await Run(plan, url, tls=tls_of(ca_file), ca_file=ca_file, look=bar.look)()
     async with running_server() as server:
         return await Run(plan, server.url, server, look=bar.look)()
 
@@ -103,18 +100,20 @@ def _say(page: Console, result: Result) -> None:
     for name, count in (("sent", verdict.sent), ("delivered", verdict.delivered)):
         table.add_row(name, f"{count:,}")
     for name, count in (
-        ("lost", verdict.lost), ("doubled", verdict.doubled), ("reordered", verdict.reordered),
+        ("lost", verdict.lost), ("duplicated", verdict.doubled), ("reordered", verdict.reordered),
         ("unexplained redeliveries", result.unexplained), ("never confirmed to the sender", verdict.unticked),
     ):  # fmt: skip
         table.add_row(name, f"[{'bold red' if count else 'green'}]{count:,}")
     page.print(table)
     faults = ", ".join(f"{count} {name}" for name, count in result.faults.items())
+    page.print(f"Faults: {faults or 'none'}; the server was killed {result.kills} times.", style="dim")
     page.print(
-        f"{result.kills} kills; {faults}; {result.redelivered} entries redelivered, "
-        f"{result.repeated_sends} sends repeated.", style="dim",
-    )  # fmt: skip
+        f"They caused {result.redelivered} redeliveries and {result.repeated_sends} repeated sends, which is allowed.",
+        style="dim",
+    )
     for note in result.notes:
         page.print(note, style="red", markup=False)
+    page.print("A promise was broken." if result.broken else "Every promise was kept.", style="bold")
 
 
 class _Bar:

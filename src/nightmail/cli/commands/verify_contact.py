@@ -34,13 +34,13 @@ def _digits(_: click.Context, __: click.Parameter, text: str | None) -> str:
     "--verified",
     metavar="DIGITS",
     callback=_digits,
-    help="Mark the contact as verified: these 60 digits are the same on both sides.",
+    help="Mark the contact as verified: the numbers match, and are these 60 digits.",
 )
 @click.option(
     "--accept",
     metavar="DIGITS",
     callback=_digits,
-    help="Accept a changed number, which is this: waiting messages are sent.",
+    help="Accept a changed number, given as its 60 digits: waiting messages are sent.",
 )
 @profile_option
 @server_options
@@ -51,7 +51,7 @@ def command(
 ) -> None:  # fmt: skip
     """Show the safety number with NAME: twelve groups of five digits, and a QR code.
 
-    Compare it with the number that NAME sees, face to face or in a call. If both are the same, nobody intercepts your
+    Compare it with the number that NAME sees, face to face or in a call. If they match, nobody is intercepting your
     messages: confirm it at the prompt, or with --verified and the digits. If the number changes later, messages to
     NAME wait until you --accept the new one. If the digits that you give are not the current number, nothing changes,
     and the exit code is 17.
@@ -86,7 +86,7 @@ async def _verify(client: Client, person: str, verified: str, accept: str, as_js
 
 async def _ask(client: Client, who: str | int, number: str, trust: Trust) -> None:
     """The answer applies to the number that is shown. Nothing changes until the person has answered."""
-    if click.confirm("Do they see the same number?", default=False):
+    if click.confirm("Do the numbers match?", default=False):
         await client.verify(who, number)
     elif trust.held and click.confirm("It has changed since you verified it. Accept the new number?", default=False):
         await client.accept(who, number)
@@ -108,4 +108,6 @@ def _conclude(trust: Trust) -> None:
             "It has changed since you verified it. Your messages wait until you --accept it.", style="bold yellow"
         )
     else:
-        page.print("Not verified. If they see the same number, use --verified and the digits.", style="dim")
+        page.print(
+            "Not verified. If the numbers match, nobody is intercepting: use --verified and the digits.", style="dim"
+        )

@@ -20,6 +20,8 @@ from nightmail.client.limits import ClientLimits
 from nightmail.client.machine.machine import BROKEN
 from nightmail.wire.items import SUBPROTOCOL
 
+from .failures import failure_text
+
 NO_SUBPROTOCOL = 1002
 """The other side does not speak this protocol."""
 
@@ -30,6 +32,7 @@ CLOSE_SECONDS = 2
 class WebSocketConnection:
     def __init__(self, uri: str, tls: ssl.SSLContext | None, limits: ClientLimits) -> None:
         self._uri, self._limits = uri, limits
+        # True: the CAs of this system.
         self._tls = (tls or True) if uri.startswith("wss:") else None
         self._socket: ClientConnection | None = None
         self._frames: deque[bytes] = deque()
@@ -55,7 +58,7 @@ class WebSocketConnection:
             self.why = f"the server answered {error.response.status_code}"
             self.retry_ms = _seconds(error.response.headers.get("Retry-After", "")) * 1_000
         except (OSError, TimeoutError, WebSocketException) as error:
-            self.why = f"no connection: {type(error).__name__}"
+            self.why = failure_text(error)
         else:
             if self._socket.subprotocol != SUBPROTOCOL:
                 self.code, self.why = NO_SUBPROTOCOL, f"the server does not speak {SUBPROTOCOL}"

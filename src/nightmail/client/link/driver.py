@@ -190,7 +190,7 @@ class Driver:
             if self._over:
                 return
             address, in_ms = self._route.ended(ending.code, ending.retry_ms, self.clock() - began)
-            self._tell(Retrying(address.socket, in_ms))
+            self._tell(Retrying(address.socket, in_ms, connection.why))
             await asyncio.sleep(in_ms / 1_000)
 
     async def _live(self, connection: WebSocketConnection) -> Ending:

@@ -16,11 +16,13 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from nightmail.client.errors import HttpError, Refused, Unreachable
+from nightmail.client.errors import HttpError, Refused, Unreachable, Untrusted
 from nightmail.client.limits import ClientLimits
 from nightmail.client.own_devices.link_request import token_digest
 from nightmail.client.store.rows import Identity
 from nightmail.model.words import Platform
+
+from .failures import failure_text
 
 
 class JoinedDevice(msgspec.Struct, frozen=True):
@@ -159,24 +161,25 @@ class Http:
 
     # --- one request ----------------------------------------------------------------------------
 
-    async def _ask(self, method: str, path: str, asked: Any, kind: Any) -> Any:
+    async def _ask(self, method: str, path: str, asked: Any, answer_type: Any) -> Any:
         body = None if asked is None else msgspec.json.encode(asked)
         failure: HttpError = Unreachable("no server address is known")
         for address in self._addresses:
             try:
                 status, answer = await asyncio.to_thread(self._exchange, address, method, path, body)
             except (OSError, http.client.HTTPException) as error:
-                failure = Unreachable(f"{address} does not answer: {type(error).__name__}")
+                kind = Untrusted if isinstance(error, ssl.SSLCertVerificationError) else Unreachable
+                failure = kind(f"{address} cannot be reached: {failure_text(error)}")
                 continue
             if status == http.client.SERVICE_UNAVAILABLE:
                 failure = _refused(status, answer)
                 continue
             if status >= http.client.BAD_REQUEST:
                 raise _refused(status, answer)
-            if kind is Any or not answer:
+            if answer_type is Any or not answer:
                 return None
             try:
-                return msgspec.json.decode(answer, type=kind)
+                return msgspec.json.decode(answer, type=answer_type)
             except msgspec.DecodeError:
                 raise HttpError(f"{address} answered {method} {path} with something else than was agreed") from None
         raise failure

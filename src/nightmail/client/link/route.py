@@ -27,7 +27,9 @@ class ServerAddress(NamedTuple):
     def parse(cls, text: str) -> ServerAddress:
         parts = urlsplit(text)
         if parts.scheme not in _SOCKET or not parts.hostname or parts.query or parts.fragment or parts.username:
-            raise Misused(f"not a server's address (want wss://host:port): {parts.scheme}://{parts.hostname}")
+            # An address may hold a password before its host.
+            shown = f"{parts.scheme}://{parts.hostname}" if "@" in text else text
+            raise Misused(f"not a server's address: {shown}; write it like https://host:port")
         base = parts.netloc + parts.path.rstrip("/")
         return cls(f"{_SOCKET[parts.scheme]}://{base}{PATH}", f"{_HTTP[parts.scheme]}://{base}")
 

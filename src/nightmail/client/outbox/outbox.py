@@ -33,8 +33,9 @@ class Outbox:
     def compose(self, to: int, body: bytes, kind: Kind, lane: Lane, life_ms: int) -> Message:
         """Store a new message. It keeps its id and number for good. Raises TooLarge."""
         context = self._context
-        if len(body) > (limit := self._sealer.fits(context.body_bytes)):
-            raise TooLarge(len(body), limit)
+        limit = self._sealer.fits(context.body_bytes)
+        if len(body) > limit and (size := self._sealer.travelling_bytes(body)) > limit:
+            raise TooLarge(size, limit)
         ident = new_id(context)
         me = context.identity.device
         message = Message(id=ident, peer=to, by=me, own=True, body=body, kind=kind, life_ms=life_ms)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from nightmail.client.events import ListRefused, SecurityCodeChanged
+from nightmail.client.events import ListRefused, ListUnsigned, SecurityCodeChanged
 from nightmail.client.machine.context import Context
 from nightmail.client.store.rows import DeviceList, Trusted
 from nightmail.e2ee.curves import signing_public
@@ -28,6 +28,7 @@ LEFT_MS = 31 * DAY_MS
 """How long after a device left its account's list its entries may still come: the server keeps them for 30 days."""
 FORMER_MAX = 128
 """How many devices of an account's former keys are kept without a session: a key can change every minute."""
+UNSIGNED = "it is not signed"
 SKEW_MS = 60_000
 """How far the server's clock may be ahead of this device's."""
 
@@ -83,7 +84,8 @@ class BelievedLists:
         if not item.version:
             return DeviceList(account, 0, {})
         if not item.signed:
-            return None  # the account registered a moment ago, and has yet to sign
+            self._tell_unsigned(account)
+            return None
         try:
             self._take(account, item)
         except Rejected as error:
@@ -194,6 +196,12 @@ class BelievedLists:
     def _store(self, row: Trusted, signed: SignedDeviceList) -> None:
         self._context.store.put_trusted(row)
         self._lists[row.account] = signed
+
+    def _tell_unsigned(self, account: int) -> None:
+        """The account registered, and none of its devices has signed a list yet."""
+        if account != self._context.identity.account and self._refused.get(account) != UNSIGNED:
+            self._refused[account] = UNSIGNED
+            self._context.tell(ListUnsigned(account, self._context.handle(account)))
 
     def _refuse(self, account: int, why: str) -> None:
         if self._refused.get(account) != why:

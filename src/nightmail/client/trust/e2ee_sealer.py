@@ -14,7 +14,7 @@ from nightmail.client.own_devices.pairing import Pairing
 from nightmail.client.store.rows import DeviceList
 from nightmail.e2ee.content import CONTENT_BYTES_MAX
 from nightmail.e2ee.identity import Address
-from nightmail.e2ee.note import Note
+from nightmail.e2ee.note import Note, travelling_bytes
 from nightmail.model.rows import Entry
 from nightmail.wire.items import Devices, KeysLow
 
@@ -88,6 +88,9 @@ class E2eeSealer:
 
     def fits(self, body_bytes: int) -> int:
         return min(body_bytes - OVERHEAD_BYTES, CONTENT_BYTES_MAX)
+
+    def travelling_bytes(self, content: bytes) -> int:
+        return travelling_bytes(content)
 
     def seal(self, device: int, registration: int, note: Note) -> bytes:
         return self.sessions.seal(device, note)

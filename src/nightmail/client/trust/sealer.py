@@ -46,6 +46,10 @@ class Sealer(Protocol):
         """The longest content whose envelope surely stays within so many bytes."""
         ...
 
+    def travelling_bytes(self, content: bytes) -> int:
+        """How many bytes of a content are sealed; compare with `fits`."""
+        ...
+
     def seal(self, device: int, registration: int, note: Note) -> bytes:
         """One device's ciphertext. Only after `ready` said yes."""
         ...
