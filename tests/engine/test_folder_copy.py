@@ -12,6 +12,7 @@ from nightmail.engine.filelog.segment import number_of
 from nightmail.engine.folder_copy import back_up, check_whole, restore
 from nightmail.engine.ports import Damaged, EngineError, InUse, Unwritable
 from nightmail.engine.sqlite import FILE_NAME
+from nightmail.engine.sqlite.row_sums import FORWARD, summed
 from tests.embedded import Server, live
 from tests.engine.rig import PHONE, a_message
 from tests.engine.sqlite.editing import edit, sum_again
@@ -127,6 +128,17 @@ def test_damage_is_found_and_neither_backed_up_nor_restored(tmp_path: Path, dama
             attempt()
         assert "\n" not in str(raised.value)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_forwards_are_checked_like_every_other_row(tmp_path: Path) -> None:
+    a_stopped_folder(tmp_path / "data")
+    before = check_whole(tmp_path / "data", quietly)
+    stored = summed(b"%20d%20d%b" % (1, 8, b"told"), FORWARD)[40:]
+    edit(tmp_path / "data", "INSERT INTO forward VALUES (1, 8, ?)", (stored,))
+    assert check_whole(tmp_path / "data", quietly) == before._replace(rows=before.rows + 1)
+    edit(tmp_path / "data", "UPDATE forward SET k = 9")
+    with pytest.raises(Damaged, match=r"^the forward 9 to shard 1 is stored, but is not what was written$"):
+        check_whole(tmp_path / "data", quietly)
 
 
 def test_damage_in_the_log_is_found(tmp_path: Path) -> None:
