@@ -53,6 +53,8 @@ class Wire(asyncio.Transport):
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
 
+    def pause_reading(self) -> None: ...
+
     def can_write_eof(self) -> bool:
         return True
 
@@ -164,8 +166,9 @@ def _pieces(data: bytes) -> list[bytes]:
 def websocket(data: bytes) -> None:
     """A device that is live (first byte below 128), or a stranger."""
     town = _stage.town()
-    link, wire = WebSocket(town.gateway.shared.limits, town.gateway.shared.pace), Wire()
-    link.begin(wire, town.gateway.open(link))
+    gateway = town.gateway
+    link, wire = WebSocket(gateway.shared.limits, gateway.shared.pace, gateway.turns.next_turn), Wire()
+    link.begin(wire, gateway.open(link))
     if data and data[0] < 0x80:
         link.take(memoryview(GREETING))
         town.turn()

@@ -103,7 +103,7 @@ class Door(asyncio.Protocol):
             self._refuse(answer)
             return
         self._leave()
-        websocket = WebSocket(gateway.shared.limits, gateway.shared.pace)
+        websocket = WebSocket(gateway.shared.limits, gateway.shared.pace, gateway.turns.next_turn)
         transport.set_protocol(websocket)
         transport.write(answer)
         websocket.begin(transport, gateway.open(websocket))

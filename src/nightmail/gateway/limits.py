@@ -10,6 +10,10 @@ class GatewayLimits(Struct, frozen=True):
     """From the first byte to the `Hello`, in ms; a connection that takes longer is closed."""
     hello_bytes: int = 4_096
     """Bytes that are read before the device is known, for the request and the `Hello` each."""
+    hello_frames: int = 256
+    """WebSocket frames before the device is known: pings, and the fragments of a `Hello`."""
+    turn_frames: int = 64
+    """WebSocket frames that one connection gets handled in one turn of the event loop; then the others come first."""
     frame_bytes: int = 1_048_576
     """Bytes of one frame, checked before it is read: this bounds the memory of a connection."""
     heartbeat_ms: int = 30_000
@@ -33,7 +37,8 @@ class GatewayLimits(Struct, frozen=True):
     sends_burst: int = 500
     """Messages at once: those that a device wrote while it was offline."""
     items_per_s: int = 1_000
-    """Other items per second and device; above it the connection is closed, because no honest client does that."""
+    """Other items per second and device, and frames without items: pings, fragments, empty ones. Above it the
+    connection is closed, because no honest client does that."""
     items_burst: int = 5_000
     """Other items at once."""
     claims_per_minute: int = 100

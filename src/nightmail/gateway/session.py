@@ -46,8 +46,8 @@ SEND, ITEM = Pace.SEND, Pace.ITEM
 
 class Session:
     __slots__ = (
-        "_address", "_armed", "_gateway", "_items", "_line", "_lookups", "_opened", "_pump", "_sends", "_shared",
-        "_stuck", "device", "heard", "link", "out", "queued", "seat", "stage",
+        "_address", "_armed", "_early_frames", "_gateway", "_items", "_line", "_lookups", "_opened", "_pump", "_sends",
+        "_shared", "_stuck", "device", "heard", "link", "out", "queued", "seat", "stage",
     )  # fmt: skip
 
     def __init__(self, gateway: Host, shared: Shared, link: Link, now: int) -> None:
@@ -60,6 +60,8 @@ class Session:
         self.queued = False
         self.seat: Seat | None = None
         self._line = self._address = 0
+        self._early_frames = 0
+        """Control frames and fragments before the device was recognized."""
         self._armed = False
         self._stuck = 0
         """Since when the device has read nothing from its socket; 0 while it reads."""
@@ -90,14 +92,28 @@ class Session:
         elif stage is CHECKING:
             self.close(CloseCode.OUT_OF_STATE)
 
+    def charge(self, now: int) -> bool:
+        """Count a frame that brings no item: a control frame, a fragment, an empty array. False: too many, closed."""
+        if self._items is not None:
+            paid = self._items.take(now)
+        else:
+            self._early_frames += 1
+            paid = self._early_frames <= self._shared.limits.hello_frames
+        if not paid:
+            self.close(CloseCode.TOO_FAST)
+        return paid
+
     def _take(self, items: list[Hello | Ask | Look | Ping], now: int) -> None:
         """Everything one frame says. This is where a message costs most, so it calls few functions."""
         gateway, device, address, check = self._gateway, self.device, self._address, self._shared.form.check
         records: list[Record] = []
         acks: list[Acked | ReceiptsAcked] = []
         sends = 0
-        if len(items) > self._shared.items_max:
-            self.close(CloseCode.TOO_FAST)
+        if not 0 < len(items) <= self._shared.items_max:
+            if items:
+                self.close(CloseCode.TOO_FAST)
+            else:
+                self.charge(now)
             return
         for item in items:
             if type(item) is Ask:

@@ -30,7 +30,8 @@ WHOLE = FIN | BINARY
 CONTROL_BYTES = 125
 """RFC 6455, 5.5."""
 REASON_BYTES = CONTROL_BYTES - 2
-_incoming = memoryview(bytearray(256 * 1024))
+READ_BYTES = 256 * 1024
+_incoming = memoryview(bytearray(READ_BYTES))
 """One buffer for all connections: its content is taken before the next read begins."""
 
 
@@ -41,16 +42,29 @@ class WebSocket(asyncio.BufferedProtocol):
         "_closing",
         "_fragments",
         "_limits",
+        "_next_turn",
         "_now",
         "_partial",
         "_peer_closed",
         "_session",
+        "_share",
         "_small",
         "_transport",
+        "_unread",
+        "_waiting",
     )
 
-    def __init__(self, limits: GatewayLimits, now: Callable[[], int]) -> None:
-        self._limits, self._now = limits, now
+    def __init__(
+        self, limits: GatewayLimits, now: Callable[[], int], next_turn: Callable[[Callable[[], None]], None]
+    ) -> None:
+        """`next_turn` calls what it is given in a later turn of the event loop."""
+        self._limits, self._now, self._next_turn = limits, now, next_turn
+        self._share = range(limits.turn_frames)
+        """The frames of one turn. The loop over them counts without a variable."""
+        self._waiting = False
+        """The share of this turn is used up, and reading waits for the next one."""
+        self._unread = False
+        """The peer does not read, so nothing is read from it."""
         self._small = min(limits.hello_bytes, limits.frame_bytes)
         """A frame up to this size is allowed before and after the `Hello`."""
         self._partial: bytearray | None = None
@@ -118,6 +132,9 @@ class WebSocket(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self.take(_incoming[:nbytes])
+        if nbytes == READ_BYTES:
+            # The event loop would read again at once, up to 32 times in this turn.
+            self._wait_turn()
 
     def take(self, data: memoryview) -> None:
         """Bytes that arrived; an incomplete frame is kept."""
@@ -134,10 +151,28 @@ class WebSocket(asyncio.BufferedProtocol):
         elif taken:
             del partial[:taken]
 
+    def _wait_turn(self) -> None:
+        """This connection has used its share of the turn: the others come first."""
+        if not self._waiting and not self._closing:
+            self._waiting = True
+            self._transport.pause_reading()
+            self._next_turn(self._read_on)
+
+    def _read_on(self) -> None:
+        self._waiting = False
+        if self._closing:
+            return
+        if self._partial is not None:
+            self.take(memoryview(b""))
+        if not self._waiting and not self._unread and not self._closing:
+            self._transport.resume_reading()
+
     def _parse(self, data: memoryview) -> int:
-        """Handle the whole frames in `data`; returns how many bytes they took."""
+        """Handle the whole frames in `data`, up to a share of the turn; returns how many bytes they took."""
         at, size = 0, len(data)
-        while size - at >= 2 and not self._closing:
+        for _ in self._share:
+            if size - at < 2 or self._closing:
+                break
             first, second = data[at], data[at + 1]
             length, start = second & LENGTH, at + 6
             if length >= 126:
@@ -158,6 +193,9 @@ class WebSocket(asyncio.BufferedProtocol):
                 self._session.receive(payload, self._now())
             else:
                 self._unusual(first, payload)
+        else:
+            if at < size:
+                self._wait_turn()
         return at
 
     def _complaint(self, first: int, second: int, length: int) -> CloseCode | None:
@@ -180,6 +218,8 @@ class WebSocket(asyncio.BufferedProtocol):
     def _unusual(self, first: int, payload: bytes) -> None:
         """Control frames, and messages in several frames."""
         opcode = first & OPCODE
+        if not self._session.charge(self._now()):
+            return
         if opcode == PING:
             self._write(PONG, payload)
         elif opcode == CLOSE:
@@ -195,12 +235,15 @@ class WebSocket(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         # A device that does not read is not read from: its questions would only add to the unsent answers.
+        self._unread = True
         if not self._closing:
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
+        self._unread = False
         if not self._closing:
-            self._transport.resume_reading()
+            if not self._waiting:
+                self._transport.resume_reading()
             self._session.wake()
 
     def eof_received(self) -> bool:
