@@ -15,6 +15,7 @@ from pathlib import Path
 
 from nightmail.gateway.door import Door
 from nightmail.gateway.limits import GatewayLimits
+from nightmail.gateway.proxies import Proxies
 from nightmail.gateway.websocket import WebSocket
 from nightmail.model.forms import Form
 from nightmail.model.records import Record, decode_record, encode_record
@@ -182,7 +183,7 @@ def websocket(data: bytes) -> None:
 
 def door(data: bytes) -> None:
     town = _stage.town()
-    caller, wire = Door(town.gateway, Http), Wire()
+    caller, wire = Door(town.gateway, lambda _: Http(), Proxies()), Wire()
     caller.connection_made(wire)
     for piece in _pieces(data):
         protocol = wire.protocol or caller

@@ -15,7 +15,9 @@ from nightmail.wire.frames import encode
 from nightmail.wire.items import Ask, Ping
 from tests.gateway.rig import PHONE, TABLET, Town, a_message, a_town
 
-FEW = GatewayLimits(claims_per_minute=1, links_per_minute=1, sends_burst=1, strangers=1, connects_burst=1)
+FEW = GatewayLimits(
+    claims_per_minute=1, links_per_minute=1, sends_burst=1, strangers=1, connects_burst=1, address_requests_burst=1
+)
 PING = encode([Ping(1)])
 
 
@@ -59,6 +61,11 @@ def knock_twice(town: Town) -> None:
     town.gateway.admit()
 
 
+def ask_twice(town: Town) -> None:
+    town.gateway.admission.request_wait_ms("192.0.2.1")
+    town.gateway.admission.request_wait_ms("192.0.2.1")
+
+
 def stand_there_twice(town: Town) -> None:
     town.stranger()
     town.stranger()
@@ -91,6 +98,7 @@ STORIES: dict[str, Callable[[Town], None]] = {
     "not_admitted": knock_twice,
     "rate_limited": send_two,
     "repeated": acknowledge_nothing,
+    "requests_limited": ask_twice,
     "strangers_dropped": stand_there_twice,
     "submitted": send_two,
     "suspected": acknowledge_nothing,

@@ -174,6 +174,11 @@ def ask_over_http(on: Stage) -> None:
     assert on.town.get("/healthz").status == http.client.OK
 
 
+def ask_often(on: Stage) -> None:
+    while on.town.get("/healthz").status == http.client.OK:
+        pass
+
+
 def use_the_machine(on: Stage) -> None:
     on.until_read.callback(bytearray(b"\1" * (64 << 20)).clear)
     on.until_read.enter_context((on.town.node.heart.folder / "other").open("wb")).write(bytes(8 << 20))
@@ -284,6 +289,10 @@ TOLD = {
             knock_twice,
             ("nightmail_gateway_not_admitted_total",),
             {"gateway__connects_burst": 1, "gateway__connects_per_s": 1},
+        ),
+        Told(
+            ask_often, ("nightmail_gateway_requests_limited_total",),
+            {"gateway__address_requests_burst": 3, "gateway__address_requests_per_s": 1},
         ),
         Told(stand_there_twice, ("nightmail_gateway_strangers_dropped_total",), {"gateway__strangers": 1}),
         Told(acknowledge_nothing, ("nightmail_gateway_repeated_total", "nightmail_gateway_suspected_total")),

@@ -80,7 +80,7 @@ class Surroundings(Struct, frozen=True):
 
 def app(around: Surroundings) -> Starlette:
     desk = DeskClient(around.desk, around.form, around.limits, around.soon)
-    access = Access(desk, around.operator_digest)
+    access = Access(desk, around.operator_digest, around.limits.account_requests)
     limits = around.limits
     registrations, questions = (
         Rate(limits.registrations_per_minute, MINUTE_MS, limits.addresses, around.pace) for _ in range(2)
@@ -95,7 +95,7 @@ def app(around: Surroundings) -> Starlette:
     plain = _plain(around, access, routes)
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in routes:
-        by_path.setdefault(route.path, {})[route.method] = _serve(route)
+        by_path.setdefault(route.path, {})[route.method] = _serve(route, access)
     for path, endpoint in plain.items():
         by_path.setdefault(path, {})["GET"] = endpoint
     # A fixed path is tried before one with a parameter, which would match it, too.
@@ -126,9 +126,12 @@ def _dispatch(methods: dict[str, Endpoint]) -> Endpoint:
     return endpoint
 
 
-def _serve(route: ApiRoute) -> Endpoint:
+def _serve(route: ApiRoute, access: Access) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        said = await route.handler(request)
+        try:
+            said = await route.handler(request)
+        finally:
+            access.leave(request)
         if said is None:
             return Response(status_code=204)
         return Response(msgspec.json.encode(said), route.status, media_type="application/json")

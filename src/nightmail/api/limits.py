@@ -8,6 +8,10 @@ from msgspec import Struct
 class HttpLimits(Struct, frozen=True):
     connections: int = 1_000
     """Requests under way, and connections kept for the next one; others are told to come back."""
+    address_connections: int = 100
+    """Of these, from one address (IPv6: from one /64). Health and metrics are not counted, and have a reserve."""
+    account_requests: int = 16
+    """Requests of one account that may be under way at once."""
     request_bytes: int = 65_536
     """Bytes of one request's body; more is not read."""
     request_ms: int = 10_000

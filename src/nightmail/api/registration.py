@@ -16,6 +16,7 @@ from nightmail.model.handles import normal_handle
 from nightmail.model.ids import SERVER, account_id, account_of
 from nightmail.model.records import PinSet, Registered
 from nightmail.model.rows import Account
+from nightmail.wire.networks import network
 
 from . import schemas
 from .access import Access
@@ -24,7 +25,7 @@ from .desk_client import DeskClient
 from .limits import HttpLimits
 from .pins import Pins
 from .problems import malformed, problem
-from .rates import Rate, network
+from .rates import Rate
 from .route import ApiRoute
 from .verification import Verification
 

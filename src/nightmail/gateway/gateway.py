@@ -16,12 +16,13 @@ from nightmail.model.forms import Form
 from nightmail.model.records import Pace, Record
 from nightmail.model.words import Lane
 from nightmail.wire.closing import CloseCode
+from nightmail.wire.networks import network
 
 from .admission import Admission
 from .limits import GatewayLimits
 from .ports import Link, SessionPort, Shared
 from .pump import RECEIPTS
-from .rates import Shares
+from .rates import Shares, per_minute
 from .session import Session
 from .turns import Turns
 
@@ -59,8 +60,8 @@ class Gateway:
         """In the order in which they connected."""
         self._live: dict[int, SessionPort] = {}
         self._shares: dict[Pace, tuple[Shares, str]] = {
-            Pace.CLAIM: (Shares(limits.claims_per_minute, COUNTED), "claims_limited"),
-            Pace.LINK: (Shares(limits.links_per_minute, COUNTED), "links_limited"),
+            Pace.CLAIM: (per_minute(limits.claims_per_minute, COUNTED), "claims_limited"),
+            Pace.LINK: (per_minute(limits.links_per_minute, COUNTED), "links_limited"),
         }
         """What an account may do so many times in a minute, over all its connections; and the counter of refusals."""
         self._stop_from = self._to_stop = 0
@@ -79,17 +80,17 @@ class Gateway:
 
     # --- sessions come and go -----------------------------------------------------------------
 
-    def admit(self) -> int:
+    def admit(self, address: str = "") -> int:
         """Admit one more connection and return 0, or return after how many ms it should try again."""
-        return 1 if self.stopping else self.admission.wait_ms()
+        return 1 if self.stopping else self.admission.wait_ms(address)
 
-    def open(self, link: Link) -> Session:
+    def open(self, link: Link, address: str = "") -> Session:
         """A session for a connection that was admitted. It has yet to say which device it is."""
         now, shared = self._pace(), self.shared
         session = Session(self, shared, link, now)
         self._sessions[session] = None
         shared.wheel.add(now + shared.limits.hello_ms, session.on_silence)
-        self.admission.add_stranger(session)
+        self.admission.add_stranger(session, network(address))
         return session
 
     def seat(self, session: SessionPort, line: int) -> Seat:

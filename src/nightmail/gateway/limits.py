@@ -49,10 +49,23 @@ class GatewayLimits(Struct, frozen=True):
     """Connections admitted per second; the others are told when to come back."""
     connects_burst: int = 100
     """Connections admitted at once: they take less than a tenth of a second, so live traffic is hardly delayed."""
+    address_connects_per_s: int = 50
+    """Of these, from one address. An IPv6 address counts with its /64; its /56 may do twice as much, its /48 four
+    times."""
+    address_connects_burst: int = 100
+    """Connections from one address admitted at once."""
+    address_requests_per_s: int = 100
+    """HTTP requests per second from one address, counted likewise; others are told when to come back."""
+    address_requests_burst: int = 500
+    """HTTP requests from one address at once."""
     retry_ms: int = 1_000
     """A connection that is not admitted may come back after this, in ms, or later, when it is its turn."""
+    retry_ms_max: int = 30_000
+    """The longest time, in ms, that a connection is told to wait, apart from up to `retry_ms` by chance."""
     strangers: int = 4_096
     """Connections whose device is not known yet; above this the oldest is closed."""
+    address_strangers: int = 256
+    """Of these, from one address (IPv6: from one /64); above this the oldest of them is closed."""
     drains_at_once: int = 8
     """Devices that get waiting entries in one turn of the event loop: live traffic goes in between."""
     paced_per_s: int = 100

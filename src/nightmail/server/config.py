@@ -49,7 +49,8 @@ class ServerSettings(Struct, frozen=True):
     tls_key_file: str = ""
     """The certificate's private key, PEM; empty: it stands in the same file."""
     trusted_proxies: str = ""
-    """Addresses, with commas between, whose X-Forwarded-For is believed."""
+    """Addresses and networks, with commas between, whose X-Forwarded-For is believed. Name your proxy here: otherwise
+    all that it forwards counts as one address."""
     drain_ms: int = 15_000
     """On stop, how long devices and requests may take to leave, in ms; then they are cut off."""
     save_ms: int = 15_000

@@ -44,6 +44,7 @@ GATEWAY: dict[str, str] = {
     "not_admitted": "Connections that were told to come back later.",
     "rate_limited": "Messages refused because a device sent too fast.",
     "repeated": "Entries that were offered again because they were not acknowledged.",
+    "requests_limited": "HTTP requests refused because one address sent too many.",
     "strangers_dropped": "Connections let go because too many had not said who they are.",
     "submitted": "Records that devices submitted.",
     "suspected": "Devices that stopped acknowledging and count as offline.",

@@ -28,6 +28,8 @@ from nightmail.engine.machine_errors import MACHINE_ERRORS, as_engine_error
 from nightmail.engine.memory import MemoryRegistry
 from nightmail.gateway.door import door
 from nightmail.gateway.gateway import Gateway
+from nightmail.gateway.proxies import Proxies
+from nightmail.gateway.requests import HttpPlaces
 from nightmail.model.forms import Form
 from nightmail.outlets.webhooks import Webhook
 
@@ -112,7 +114,8 @@ class Node:
                     version=version("nightmail"),
                 )
             )
-            self.listener = ListeningSocket(config.server, application, door(gateway), config.http.connections)
+            doors = door(gateway, Proxies(config.server.trusted_proxies), HttpPlaces(config.http.address_connections))
+            self.listener = ListeningSocket(config.server, application, doors, config.http.connections)
             self._tick_at = loop.time()
             self._tick()
             await self.listener.start()
