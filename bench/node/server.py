@@ -32,9 +32,15 @@ RAISED: Mapping[str, str] = {
     "NIGHTMAIL_GATEWAY__SENDS_BURST": MANY,
     "NIGHTMAIL_GATEWAY__ITEMS_PER_S": MANY,
     "NIGHTMAIL_GATEWAY__ITEMS_BURST": MANY,
+    "NIGHTMAIL_GATEWAY__ADDRESS_CONNECTS_PER_S": MANY,
+    "NIGHTMAIL_GATEWAY__ADDRESS_CONNECTS_BURST": MANY,
+    "NIGHTMAIL_GATEWAY__ADDRESS_REQUESTS_PER_S": MANY,
+    "NIGHTMAIL_GATEWAY__ADDRESS_REQUESTS_BURST": MANY,
+    "NIGHTMAIL_GATEWAY__ADDRESS_STRANGERS": MANY,
+    "NIGHTMAIL_HTTP__ADDRESS_CONNECTIONS": MANY,
     "NIGHTMAIL_HTTP__REGISTRATIONS_PER_MINUTE": "0",
 }
-"""One benchmark device sends as much as thousands, so limits per device are lifted."""
+"""One benchmark device sends as much as thousands, all from one address: limits of one device or address are lifted."""
 ADMIT_ALL: Mapping[str, str] = {
     "NIGHTMAIL_GATEWAY__CONNECTS_PER_S": MANY,
     "NIGHTMAIL_GATEWAY__CONNECTS_BURST": MANY,

@@ -74,7 +74,10 @@ class Door(asyncio.Protocol):
             if wait_ms := gateway.admission.request_wait_ms(address):
                 self._refuse(HttpRefusal("429 Too Many Requests", _retry_after(wait_ms)))
             else:
-                self._hand_over(network(address))
+                assert self._transport is not None
+                self._decided = True
+                self._transport.pause_reading()
+                gateway.greet(lambda: self._hand_over(network(address)))
         elif wait_ms := gateway.admit(address):
             self._refuse(HttpRefusal("503 Service Unavailable", _retry_after(wait_ms)))
         else:
@@ -99,13 +102,15 @@ class Door(asyncio.Protocol):
         self._gateway.admission.remove_caller(self)
 
     def _hand_over(self, network: str) -> None:
-        """Give the connection to the HTTP server."""
+        """Give the connection to the HTTP server, when it is this newcomer's turn."""
         transport, head = self._transport, bytes(self._head)
-        assert transport is not None
+        if transport is None:
+            return
         self._leave()
         protocol = self._http(network)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
+        transport.resume_reading()
         protocol.data_received(head)
 
     def _upgrade(self, end: int, address: str) -> None:

@@ -56,7 +56,7 @@ class GatewayLimits(Struct, frozen=True):
     """Connections from one address admitted at once."""
     address_requests_per_s: int = 100
     """HTTP requests per second from one address, counted likewise; others are told when to come back."""
-    address_requests_burst: int = 500
+    address_requests_burst: int = 200
     """HTTP requests from one address at once."""
     retry_ms: int = 1_000
     """A connection that is not admitted may come back after this, in ms, or later, when it is its turn."""

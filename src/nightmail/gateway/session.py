@@ -41,6 +41,9 @@ STRANGER, CHECKING, LIVE, CLOSING = Stage
 LINGER_MS = 2_000
 """How long a peer has to read the last frame before the connection is cut."""
 
+HOLD_MS = 250
+"""How long nothing is read from a device that has sent faster than it may."""
+
 SEND, ITEM = Pace.SEND, Pace.ITEM
 
 
@@ -167,6 +170,9 @@ class Session:
                 self._shared.counters.rate_limited += 1
                 if record.via:
                     self.out.append(Answered(record.via & REF_MAX, RateLimited(self._sends.wait_ms())))
+        # Reading what is then refused costs as much as the messages: what still comes waits in the peer's socket.
+        self.link.hold()
+        self._shared.wheel.add(now + HOLD_MS, lambda _: self.link.read_on())
         return taken
 
     def _see_acks(self, acks: list[Acked | ReceiptsAcked], now: int) -> None:

@@ -41,6 +41,7 @@ class WebSocket(asyncio.BufferedProtocol):
     __slots__ = (
         "_closing",
         "_fragments",
+        "_held",
         "_limits",
         "_next_turn",
         "_now",
@@ -51,7 +52,6 @@ class WebSocket(asyncio.BufferedProtocol):
         "_small",
         "_transport",
         "_unread",
-        "_waiting",
     )
 
     def __init__(
@@ -61,8 +61,8 @@ class WebSocket(asyncio.BufferedProtocol):
         self._limits, self._now, self._next_turn = limits, now, next_turn
         self._share = range(limits.turn_frames)
         """The frames of one turn. The loop over them counts without a variable."""
-        self._waiting = False
-        """The share of this turn is used up, and reading waits for the next one."""
+        self._held = False
+        """Nothing is read: the share of this turn is used up, or the session wants it so, or the link is closing."""
         self._unread = False
         """The peer does not read, so nothing is read from it."""
         self._small = min(limits.hello_bytes, limits.frame_bytes)
@@ -88,7 +88,7 @@ class WebSocket(asyncio.BufferedProtocol):
         if not self._closing:
             reason = sentence.encode()[:REASON_BYTES].decode("utf-8", "ignore").encode()
             self._write(CLOSE, struct.pack(">H", code) + reason)
-            self._closing = True
+            self._closing = self._held = True
             self._partial = self._fragments = None
             if self._peer_closed or not self._transport.can_write_eof():
                 self._transport.close()
@@ -103,6 +103,20 @@ class WebSocket(asyncio.BufferedProtocol):
 
     def unsent(self) -> int:
         return self._transport.get_write_buffer_size()
+
+    def hold(self) -> None:
+        if not self._held:
+            self._held = True
+            self._transport.pause_reading()
+
+    def read_on(self) -> None:
+        if self._closing:
+            return
+        self._held = False
+        if self._partial is not None:
+            self.take(memoryview(b""))
+        if not self._held and not self._unread:
+            self._transport.resume_reading()
 
     def stalled(self) -> bool:
         if self._transport.get_write_buffer_size():
@@ -153,25 +167,15 @@ class WebSocket(asyncio.BufferedProtocol):
 
     def _wait_turn(self) -> None:
         """This connection has used its share of the turn: the others come first."""
-        if not self._waiting and not self._closing:
-            self._waiting = True
-            self._transport.pause_reading()
-            self._next_turn(self._read_on)
-
-    def _read_on(self) -> None:
-        self._waiting = False
-        if self._closing:
-            return
-        if self._partial is not None:
-            self.take(memoryview(b""))
-        if not self._waiting and not self._unread and not self._closing:
-            self._transport.resume_reading()
+        if not self._held:
+            self.hold()
+            self._next_turn(self.read_on)
 
     def _parse(self, data: memoryview) -> int:
         """Handle the whole frames in `data`, up to a share of the turn; returns how many bytes they took."""
         at, size = 0, len(data)
         for _ in self._share:
-            if size - at < 2 or self._closing:
+            if size - at < 2 or self._held:
                 break
             first, second = data[at], data[at + 1]
             length, start = second & LENGTH, at + 6
@@ -242,7 +246,7 @@ class WebSocket(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         self._unread = False
         if not self._closing:
-            if not self._waiting:
+            if not self._held:
                 self._transport.resume_reading()
             self._session.wake()
 
@@ -250,6 +254,6 @@ class WebSocket(asyncio.BufferedProtocol):
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._closing = True
+        self._closing = self._held = True
         self._partial = self._fragments = None
         self._session.lost()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from ipaddress import ip_address
 
 IPV6_PREFIXES = (64, 56, 48)
 """What one customer usually has: a /64 at a hoster, a /56 at home, a /48 as an organization."""
 
 
+@lru_cache(maxsize=4_096)
 def networks(address: str) -> tuple[str, ...]:
     """From the narrowest to the widest. An IPv4 address stands for itself, what is no address as well."""
     try:
