@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from nightmail.gateway.gateway import COUNTED
+from nightmail.gateway.budgets import COUNTED
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.gateway.rates import per_minute
 from nightmail.model.answers import Bundle, Joined, Stocked

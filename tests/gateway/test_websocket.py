@@ -229,7 +229,7 @@ def test_a_device_that_does_not_read_is_not_listened_to_and_costs_bounded_memory
         await asyncio.gather(flood, return_exceptions=True)
         await quay.until(lambda: quay.gateway.connections == 1)
 
-    at_the_quay(story, GatewayLimits(items_burst=1_000_000))
+    at_the_quay(story, GatewayLimits(items_burst=1_000_000, bytes_burst=1_000_000_000))
 
 
 def test_a_device_that_reads_again_gets_everything_that_waits() -> None:

@@ -69,6 +69,8 @@ class Surroundings(Struct, frozen=True):
     open_metrics: bool
     soon: Callable[[], None]
     """Something was submitted: flush at the end of this turn."""
+    on_registered: Callable[[int], None]
+    """An account was registered, or taken over."""
     clock: Callable[[], int]
     pace: Callable[[], int]
     not_ready: Callable[[], list[str]]
@@ -85,13 +87,19 @@ def app(around: Surroundings) -> Starlette:
     registrations, questions = (
         Rate(limits.registrations_per_minute, MINUTE_MS, limits.addresses, around.pace) for _ in range(2)
     )
-    links = Rate(limits.links_per_minute, MINUTE_MS, limits.addresses, around.pace)
+    links, lookups, unknown = (
+        Rate(most, MINUTE_MS, limits.addresses, around.pace)
+        for most in (limits.links_per_minute, limits.lookups_per_minute, limits.unknown_per_minute)
+    )
     verification = None
     if around.deliver:
         verification = Verification(Codes(around.secret, around.clock), around.deliver, limits, around.pace)
     pins = Pins(around.secret)
-    registering = RegistrationRoutes(desk, access, registrations, questions, limits, pins, verification)
-    routes = [*registering.routes(), *AccountRoutes(desk, access, links, limits).routes()]
+    registering = RegistrationRoutes(
+        desk, access, registrations, questions, limits, pins, verification, around.on_registered
+    )
+    accounts = AccountRoutes(desk, access, links, lookups, unknown, limits)
+    routes = [*registering.routes(), *accounts.routes()]
     plain = _plain(around, access, routes)
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in routes:

@@ -14,15 +14,11 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from nightmail.wire.closing import CloseCode
-from nightmail.wire.networks import networks
 
 from .counters import Counters
 from .limits import GatewayLimits
 from .ports import SessionPort
-from .rates import Bucket, Shares
-
-COUNTED = 10_000
-"""Networks that are counted. To be forgotten, one must be quieter than all these."""
+from .rates import Bucket, NetworkRates
 
 
 class Caller(Protocol):
@@ -67,20 +63,6 @@ class Waiting(Generic[T]):
             del near[who]
             if not near:
                 del self._by_network[network]
-
-
-class NetworkRates:
-    """A rate for each network that an address belongs to."""
-
-    def __init__(self, per_s: float, burst: int) -> None:
-        self._shares = [Shares(per_s * wider, burst * wider, COUNTED) for wider in (1, 2, 4)]
-
-    def wait_ms(self, address: str, now: int, amount: int = 1) -> int:
-        """Take `amount` and return 0, or return how long until it is there."""
-        if not address:
-            return 0
-        pairs = zip(self._shares, networks(address), strict=False)
-        return max(shares.wait_ms(network, now, amount) for shares, network in pairs)
 
 
 class Admission:

@@ -33,9 +33,13 @@ class GatewayLimits(Struct, frozen=True):
     repeat_again_ms: int = 500
     """It is offered a second time after this, in ms; then the device counts as offline until it acknowledges."""
     sends_per_s: int = 50
-    """Messages, and numbers given up, per second and device, on average: faster than a person writes."""
+    """Messages, and numbers given up, per second and account, on average: faster than a person writes."""
     sends_burst: int = 500
-    """Messages at once: those that a device wrote while it was offline."""
+    """Messages of an account at once: those that its devices wrote while they were offline."""
+    bytes_per_s: int = 2_097_152
+    """Bytes per second that are read from the devices of an account, on average; what is beyond waits in its socket."""
+    bytes_burst: int = 4_194_304
+    """Bytes of an account that are read at once."""
     items_per_s: int = 1_000
     """Other items per second and device, and frames without items: pings, fragments, empty ones. Above it the
     connection is closed, because no honest client does that."""
@@ -43,6 +47,22 @@ class GatewayLimits(Struct, frozen=True):
     """Other items at once."""
     claims_per_minute: int = 100
     """Key bundles that one account may claim in a minute, over all its connections."""
+    young_claims_per_minute: int = 20
+    """Likewise, of an account that has registered recently."""
+    young_ms: int = 86_400_000
+    """How long that is, in ms. The server forgets it when it starts."""
+    address_claims_per_minute: int = 300
+    """Key bundles that all accounts of one address may claim in a minute."""
+    address_device_claims_per_minute: int = 20
+    """Of these, from one device. While few keys of the device are left, a tenth of it."""
+    looks_per_s: int = 20
+    """Device lists per second and account that are looked up; further ones wait. An unknown account costs ten."""
+    looks_burst: int = 500
+    """Device lists of an account at once: those of all contacts of a device that starts."""
+    address_looks_per_s: int = 100
+    """Likewise, for all accounts of one address."""
+    address_looks_burst: int = 2_500
+    """Likewise, at once."""
     links_per_minute: int = 10
     """Devices that one account may link in a minute, over all its connections: each uses up a number for ever."""
     connects_per_s: int = 400

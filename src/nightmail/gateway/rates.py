@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from nightmail.wire.networks import networks
+
 FORGOTTEN_PART = 10
 """When there are too many buckets, a tenth is forgotten."""
+NETWORKS = 10_000
+"""Networks that are counted, of each width."""
 
 
 class Bucket:
@@ -79,3 +83,17 @@ class Shares:
 def per_minute(number: int, most: int) -> Shares:
     """So many within a minute, and as many at once."""
     return Shares(number / 60, number, most)
+
+
+class NetworkRates:
+    """A rate for each network that an address belongs to."""
+
+    def __init__(self, per_s: float, burst: int) -> None:
+        self._shares = [Shares(per_s * wider, burst * wider, NETWORKS) for wider in (1, 2, 4)]
+
+    def wait_ms(self, address: str, now: int, amount: int = 1) -> int:
+        """Take `amount` and return 0, or return how long until it is there."""
+        if not address:
+            return 0
+        pairs = zip(self._shares, networks(address), strict=False)
+        return max(shares.wait_ms(network, now, amount) for shares, network in pairs)

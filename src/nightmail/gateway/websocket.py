@@ -31,6 +31,8 @@ CONTROL_BYTES = 125
 """RFC 6455, 5.5."""
 REASON_BYTES = CONTROL_BYTES - 2
 READ_BYTES = 256 * 1024
+CHARGED_BYTES = 4_096
+"""A smaller read is not charged by its bytes: what it can bring is limited by number."""
 _incoming = memoryview(bytearray(READ_BYTES))
 """One buffer for all connections: its content is taken before the next read begins."""
 
@@ -145,10 +147,12 @@ class WebSocket(asyncio.BufferedProtocol):
         return _incoming
 
     def buffer_updated(self, nbytes: int) -> None:
+        if nbytes > CHARGED_BYTES and not self._closing:
+            self._session.charge_bytes(nbytes, self._now())
+            if nbytes == READ_BYTES:
+                # The event loop would read again at once, up to 32 times in this turn.
+                self._wait_turn()
         self.take(_incoming[:nbytes])
-        if nbytes == READ_BYTES:
-            # The event loop would read again at once, up to 32 times in this turn.
-            self._wait_turn()
 
     def take(self, data: memoryview) -> None:
         """Bytes that arrived; an incomplete frame is kept."""

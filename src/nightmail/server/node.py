@@ -106,6 +106,7 @@ class Node:
                     deliver=deliver_by(self._webhook) if self._webhook else None,
                     open_metrics=config.operator.open_metrics,
                     soon=self._soon,
+                    on_registered=lambda account: gateway.budgets.registered(account, pace()),
                     clock=clock,
                     pace=pace,
                     not_ready=self.not_ready,
