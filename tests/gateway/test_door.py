@@ -133,7 +133,7 @@ def test_over_tls_whoever_is_sent_away_hears_why_too(tls: tuple[ssl.SSLContext, 
         ben.writer.write(masked(b"text", 0x1))
         assert (await ben.end()).code in {CloseCode.MALFORMED, CloseCode.NOT_BINARY}
         late = await quay.raw()
-        await late.say(b"GET /v1/connect HTTP/1.1\r\n\r\n")
+        await late.say(b"GET /v1/connect HTTP/1.1\r\nHost: here\r\n\r\n")
         assert (await late.head())[0] == "HTTP/1.1 426 Upgrade Required"
 
     at_the_quay(story, tls=tls)
