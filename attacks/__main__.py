@@ -17,7 +17,9 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
+from nightmail.server.config import SETTINGS
 from nightmail.testing import RunningServer, running_server
+from nightmail.testing.running import SMALL
 
 from .calm import make_pair, quantile_ms, slowest_newcomer_s
 from .connection import register
@@ -28,8 +30,8 @@ SECONDS = 6.0
 TIMES_CALM, ENOUGH_MS, CONNECT_MS = 5, 50.0, 1_000.0
 """The pair's p99 stays under so many times its calm value, or under so many ms; a newcomer is let in within this."""
 
-DEFAULTS = {"http.registrations_per_minute": 60, "http.links_per_minute": 10}
-"""As a server has them that is not for tests."""
+DEFAULTS = {name: SETTINGS[name].default for name in SMALL if name.startswith(("gateway.address", "http."))}
+"""A server for tests has no such limits; this one is like any other."""
 
 
 class Result(Struct, frozen=True):

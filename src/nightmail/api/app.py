@@ -38,11 +38,11 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 INDEX = """\
 Nightmail: every message exactly once, in order, on every device.
 
-This is node {node}, version {version}. Devices connect to /v1/connect (WebSocket).
+This is version {version}. Devices connect to /v1/connect (WebSocket).
 
   curl {url}/healthz          is it alive?
   curl {url}/readyz           does it take messages?
-  curl {url}/metrics          what is it doing? (Prometheus)
+  curl {url}/metrics          what is it doing? (Prometheus; for the operator)
   curl {url}/openapi.json     what can be asked of it?
 
 Register an account, with the SHA-256 of a token that only the device knows:
@@ -76,7 +76,6 @@ class Surroundings(Struct, frozen=True):
     not_ready: Callable[[], list[str]]
     """Why the node takes no messages; empty if it does."""
     scrape: Callable[[], bytes]
-    node: str
     version: str
 
 
@@ -152,7 +151,7 @@ def _plain(around: Surroundings, access: Access, routes: list[ApiRoute]) -> dict
 
     async def index(request: Request) -> Response:
         url = str(request.base_url).rstrip("/")
-        return PlainTextResponse(INDEX.format(node=around.node, version=around.version, url=url))
+        return PlainTextResponse(INDEX.format(version=around.version, url=url))
 
     async def alive(_: Request) -> Response:
         return Response(msgspec.json.encode(Health()), media_type="application/json")

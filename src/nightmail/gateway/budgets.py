@@ -51,7 +51,7 @@ class Budgets:
         self._address_looks = Shares(limits.address_looks_per_s, limits.address_looks_burst, COUNTED)
         self._links = per_minute(limits.links_per_minute, COUNTED)
         self._claims = per_minute(limits.claims_per_minute, COUNTED)
-        self._young_claims = per_minute(limits.young_claims_per_minute, COUNTED)
+        self._young_claims = per_minute(min(limits.young_claims_per_minute, limits.claims_per_minute), COUNTED)
         self._address_claims = NetworkRates(limits.address_claims_per_minute / 60, limits.address_claims_per_minute)
         self._device_claims = per_minute(limits.address_device_claims_per_minute, COUNTED)
         self._registered: dict[int, int] = {}

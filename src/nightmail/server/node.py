@@ -17,10 +17,10 @@ import asyncio
 import hashlib
 import os
 import random
-import socket
 import time
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 
 from nightmail.api.app import Surroundings, app
 from nightmail.engine.desk import LoopDesk
@@ -34,13 +34,14 @@ from nightmail.model.forms import Form
 from nightmail.outlets.webhooks import Webhook
 
 from .code_webhook import deliver_by, webhook_of
-from .config import Config
+from .config import Config, ServerSettings
 from .heart import Heart, clock, pace
 from .listening_socket import ListeningSocket
 from .message_counts import MessageCounts
 from .metrics import Metrics
 from .observe import Figures, log
 from .operator import operator_token
+from .private_files import make_private
 from .secret_files import secret_from
 
 SECRET_FILE = "accounts.secret"  # noqa: S105 (a name)
@@ -62,7 +63,7 @@ class Node:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.name = config.server.node or socket.gethostname()
+        self.name = config.server.node or ServerSettings().node
         self.figures = Figures()
         self.draining = False
         self.started_at = clock() / 1000
@@ -80,6 +81,9 @@ class Node:
         self.fell = loop.create_future()
         config = self.config
         self.desk = desk = LoopDesk(os.urandom, pace)
+        folder = Path(config.data.folder)
+        if opened := make_private(folder):
+            log.warning("the data folder was open to others; it is closed to them", extra={"names": opened[:10]})
         self.heart = heart = Heart(config, self.figures, self._post, self._later, desk.on_effects)
         try:
             token = operator_token(config.operator, heart.folder)
@@ -111,7 +115,6 @@ class Node:
                     pace=pace,
                     not_ready=self.not_ready,
                     scrape=self.metrics.scrape,
-                    node=self.name,
                     version=version("nightmail"),
                 )
             )

@@ -1,7 +1,7 @@
 """The process around a node: signals, limits of the machine, and how it ends.
 
 Knows:   what an exit code means.
-Touches: signals, the collector, the number of open files.
+Touches: signals, the collector, the number of open files, the rights of new files.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from .config import Config
 from .listening_socket import CannotListen
 from .node import Fell, Node
 from .observe import log, set_up_logging
+from .private_files import UMASK
 
 GC_THRESHOLDS = (50_000, 20, 50)
 """Messages make no cycles, so a collection rarely finds anything and costs latency."""
@@ -42,6 +43,7 @@ EXIT_CODES: dict[type[Exception], int] = {
 def run(config: Config, on_started: Callable[[Node], None] | None = None) -> int:
     """Serve until a signal says otherwise. Returns the exit code; says why in one sentence on standard error."""
     set_up_logging(config.log)
+    os.umask(UMASK)
     raise_open_files()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
