@@ -17,7 +17,7 @@ SECRET = re.compile(
 ALLOWED = {
     "src/nightmail/cli/pins.py": "a person repeats their own PIN",
     "src/nightmail/client/link/liveness.py": "a close code",
-    "src/nightmail/core/devices.py": "digests of random tokens, while a record is folded: the log's sync hides the time",
+    "src/nightmail/core/devices.py": "digests of random tokens, while a record is folded: the sync hides the time",
     "src/nightmail/core/lock.py": "digests with a pepper, while a record is folded",
 }
 """File → why the time of its comparison tells nobody anything."""

@@ -24,7 +24,7 @@ from nightmail.model.words import Lane, Platform
 from nightmail.server.heart import clock
 from nightmail.server.observe import LogWatcher
 from nightmail.wire.frames import decode_from_server, encode
-from nightmail.wire.items import PATH, SUBPROTOCOL, VERSION, Ask, Hello
+from nightmail.wire.items import PATH, SUBPROTOCOL, VERSION, Ask, Hello, Ping
 from tests.server.rig import WAIT_S, Person, Town, message, serving
 from tests.server.test_metrics import documented
 
@@ -213,6 +213,12 @@ def send_garbage(on: Stage) -> None:
         wait_for_end(ada)
 
 
+def send_much(on: Stage) -> None:
+    with on.online(on.ada) as ada:
+        ada.send(encode([Ping(1), Ping(2)]))
+        wait_for_end(ada)
+
+
 def guess_a_token(on: Stage) -> None:
     with on.opened() as opened:
         opened.send(encode([Hello(VERSION, on.ada.device, b"a guess", 0, 0, 0)]))
@@ -284,6 +290,7 @@ TOLD = {
         Told(link_twice, ("nightmail_gateway_links_limited_total",), {"gateway__links_per_minute": 1}),
         Told(send_two, ("nightmail_gateway_rate_limited_total",), {"gateway__sends_burst": 1}),
         Told(send_garbage, ("nightmail_gateway_malformed_total",)),
+        Told(send_much, ("nightmail_gateway_too_fast_total",), {"gateway__items_burst": 1}),
         Told(guess_a_token, ("nightmail_gateway_unauthorized_total",)),
         Told(
             knock_twice,

@@ -83,16 +83,16 @@ class Admission:
         now, limits = self._pace(), self._limits
         if wait_ms := self._connects.wait_ms(address, now):
             # One network that comes too often takes nobody else's turn.
-            return self._refuse(wait_ms)
+            return self._refuse(address, wait_ms)
         if self._bucket.take(now):
             return 0
         # Each one gets a time of its own. Given the same time, they would all come back together.
         turn = max(self._last_turn + 1_000 / limits.connects_per_s, now + limits.retry_ms)
         self._last_turn = min(turn, now + limits.retry_ms_max)
-        return self._refuse(self._last_turn - now)
+        return self._refuse(address, self._last_turn - now)
 
-    def _refuse(self, wait_ms: float) -> int:
-        self._counters.not_admitted += 1
+    def _refuse(self, address: str, wait_ms: float) -> int:
+        self._counters.refuse("not_admitted", address)
         limits = self._limits
         bounded = min(max(wait_ms, limits.retry_ms), limits.retry_ms_max)
         return int(bounded + limits.retry_ms * self._chance())
@@ -100,13 +100,13 @@ class Admission:
     def request_wait_ms(self, address: str) -> int:
         """Let one more HTTP request in and return 0, or return after how many ms it should come again."""
         if wait_ms := self._requests.wait_ms(address, self._pace()):
-            self._counters.requests_limited += 1
+            self._counters.refuse("requests_limited", address)
         return wait_ms
 
     def add_caller(self, caller: Caller, network: str = "") -> None:
         """A connection from which no whole request has arrived yet."""
         if oldest := self.callers.add(caller, network):
-            self._counters.strangers_dropped += 1
+            self._counters.refuse("strangers_dropped", network)
             oldest.turn_away()
 
     def remove_caller(self, caller: Caller) -> None:
@@ -116,7 +116,7 @@ class Admission:
     def add_stranger(self, session: SessionPort, network: str = "") -> None:
         """A session that has not said which device it is."""
         if oldest := self._strangers.add(session, network):
-            self._counters.strangers_dropped += 1
+            self._counters.refuse("strangers_dropped", network)
             oldest.close(CloseCode.BUSY)
 
     def remove_stranger(self, session: SessionPort) -> None:

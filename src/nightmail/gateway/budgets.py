@@ -83,9 +83,9 @@ class Budgets:
         """Take one for a record that is counted by itself. Returns 0, or how long to wait for the next one."""
         if type(body) is Claimed:
             if wait_ms := self._claim_wait_ms(device >> DEVICE_BITS, address, body.device, now):
-                self._counters.claims_limited += 1
+                self._counters.refuse("claims_limited", address)
         elif wait_ms := self._links.wait_ms(device >> DEVICE_BITS, now):
-            self._counters.links_limited += 1
+            self._counters.refuse("links_limited", address)
         return wait_ms
 
     def _claim_wait_ms(self, account: int, address: str, target: int, now: int) -> int:

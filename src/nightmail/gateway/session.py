@@ -89,7 +89,7 @@ class Session:
             try:
                 items = decode_from_device(data)
             except BadFrame as error:
-                counters.malformed += 1
+                counters.refuse("malformed", self._peer)
                 self.close(CloseCode.MALFORMED, str(error))
                 return
             self._take(items, now)
@@ -182,7 +182,7 @@ class Session:
             if record.body.pace is not SEND or self._sends.take(now):
                 taken.append(record)
             else:
-                self._shared.counters.rate_limited += 1
+                self._shared.counters.refuse("rate_limited", self._peer)
                 if record.via:
                     self.out.append(Answered(record.via & REF_MAX, RateLimited(self._sends.wait_ms())))
         # Reading what is then refused costs as much as the messages: what still comes waits in the peer's socket.
@@ -204,7 +204,7 @@ class Session:
         self._arm()
 
     def _refuse(self, ref: int, refusal: Malformed) -> None:
-        self._shared.counters.malformed += 1
+        self._shared.counters.refuse("malformed", self._peer)
         if ref:
             self.out.append(Answered(ref, refusal))
         else:
@@ -231,7 +231,7 @@ class Session:
         try:
             hello = decode_hello(data)
         except BadFrame as error:
-            self._shared.counters.malformed += 1
+            self._shared.counters.refuse("malformed", self._peer)
             self.close(CloseCode.MALFORMED, str(error))
             return
         if rejection := check_hello(hello):
@@ -249,7 +249,7 @@ class Session:
             return
         device = recognize(hello, row)
         if device is None:
-            self._shared.counters.unauthorized += 1
+            self._shared.counters.refuse("unauthorized", self._peer)
             self.close(CloseCode.UNAUTHORIZED)
             return
         self._go_live(hello, arrived)
@@ -384,6 +384,8 @@ class Session:
         if self.stage is CLOSING:
             return
         was_live, self.stage = self.stage is LIVE, CLOSING
+        if code is CloseCode.TOO_FAST:
+            self._shared.counters.refuse("too_fast", self._peer)
         sentence = sentence or SENTENCES[code]
         if was_live:
             self._send([*self.out, Goodbye(code, sentence, 0)])

@@ -48,6 +48,7 @@ GATEWAY: dict[str, str] = {
     "strangers_dropped": "Connections let go because too many had not said who they are.",
     "submitted": "Records that devices submitted.",
     "suspected": "Devices that stopped acknowledging and count as offline.",
+    "too_fast": "Connections closed because they sent more than any honest client.",
     "unauthorized": "Connections with an unknown device or a wrong token.",
 }
 """Counter of the gateway → what it means. A test sees that none is missing."""

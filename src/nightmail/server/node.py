@@ -39,7 +39,7 @@ from .heart import Heart, clock, pace
 from .listening_socket import ListeningSocket
 from .message_counts import MessageCounts
 from .metrics import Metrics
-from .observe import Figures, log
+from .observe import Figures, log, log_refusals
 from .operator import operator_token
 from .private_files import make_private
 from .secret_files import secret_from
@@ -223,6 +223,7 @@ class Node:
             self.heart.adopt_settings()
         if self._ticks % DEPTH_TICKS == 0:
             self.message_counts.turn()
+            log_refusals(self.gateway.counters)
 
     def _post(self, callback: Callable[[], None]) -> None:
         """From any thread."""
