@@ -37,6 +37,7 @@ from .code_webhook import deliver_by, webhook_of
 from .config import Config, ServerSettings
 from .heart import Heart, clock, pace
 from .listening_socket import ListeningSocket
+from .memory import trim
 from .message_counts import MessageCounts
 from .metrics import Metrics
 from .observe import Figures, log, log_refusals
@@ -224,6 +225,7 @@ class Node:
         if self._ticks % DEPTH_TICKS == 0:
             self.message_counts.turn()
             log_refusals(self.gateway.counters)
+            self._event_loop.run_in_executor(None, trim)
 
     def _post(self, callback: Callable[[], None]) -> None:
         """From any thread."""

@@ -21,6 +21,7 @@ from nightmail.engine.ports import Damaged, EngineError, InUse, TooNew, Unwritab
 
 from .config import Config
 from .listening_socket import CannotListen
+from .memory import limit_arenas
 from .node import Fell, Node
 from .observe import log, set_up_logging
 from .private_files import UMASK
@@ -44,6 +45,7 @@ def run(config: Config, on_started: Callable[[Node], None] | None = None) -> int
     """Serve until a signal says otherwise. Returns the exit code; says why in one sentence on standard error."""
     set_up_logging(config.log)
     os.umask(UMASK)
+    limit_arenas()
     raise_open_files()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
