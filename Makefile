@@ -15,7 +15,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup run demo demo-picture chat-picture live docs test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store soak fuzz strace clean
+.PHONY: attacks help setup run demo demo-picture chat-picture live docs test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store soak fuzz strace clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ claims: $(READY) ## N claims of keys by 64 requesters at once, with crashes: no 
 verify: $(READY) ## chaos on a real server for MINUTES (default 1), judged by what clients saw
 	@$(BIN)/nightmail verify --minutes $(MINUTES) $(ARGS)
 
+attacks: $(READY) ## hostile clients against a real server, each while a calm pair talks; some: ONLY=looks,handles
+	@$(PY) -m attacks $(if $(ONLY),--only $(ONLY))
+
 teeth: $(READY) ## plant known bugs, and check that each is caught
 	@$(PY) -m sim.runs.teeth
 
@@ -119,7 +122,7 @@ fuzz: $(READY) ## for SECONDS, coverage-guided fuzzing of everything that reads 
 
 clean: ## remove .venv and everything that the tools created
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .pytest_cache .ruff_cache
-	find src sim bench pictures tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src sim bench attacks pictures tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The suite that watches real system calls needs strace: a superuser gets it, others are told what is not run.
 strace:

@@ -39,7 +39,7 @@ def name(path: Path) -> str:
 def test_every_module_says_what_it_is_for() -> None:
     silent = [
         name(p)
-        for p in modules("src", "sim", "bench", "pictures")
+        for p in modules("src", "sim", "bench", "attacks", "pictures")
         if ast.get_docstring(ast.parse(p.read_text())) is None
     ]
     assert silent == []
@@ -48,7 +48,7 @@ def test_every_module_says_what_it_is_for() -> None:
 def test_no_file_holds_a_second_idea() -> None:
     long = {
         name(p): lines
-        for p in modules("src", "sim", "bench", "pictures")
+        for p in modules("src", "sim", "bench", "attacks", "pictures")
         if (lines := len(p.read_text().splitlines())) > LINES_MAX
     }
     assert long == {}
@@ -57,7 +57,7 @@ def test_no_file_holds_a_second_idea() -> None:
 def test_nothing_is_left_for_later() -> None:
     left = [
         f"{name(p)}:{number}"
-        for p in modules("src", "sim", "bench", "pictures", "tests")
+        for p in modules("src", "sim", "bench", "attacks", "pictures", "tests")
         for number, line in enumerate(p.read_text().splitlines(), 1)
         if LATER.search(line)
     ]
@@ -118,7 +118,8 @@ PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")
 
 
 def test_sentences_name_their_actor() -> None:
-    texts = [*modules("src", "sim", "bench", "docs"), *(ROOT / "docs").rglob("*.md"), *(ROOT / page for page in PAGES)]
+    code = modules("src", "sim", "bench", "attacks", "docs")
+    texts = [*code, *(ROOT / "docs").rglob("*.md"), *(ROOT / page for page in PAGES)]
     old = [
         f"{name(path)}:{number}"
         for path in texts

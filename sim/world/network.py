@@ -182,6 +182,11 @@ class Wire:
     def unsent(self) -> int:
         return max(0, self._down.size - self._room)
 
+    def hold(self) -> None:
+        """A wire of this world reads on: the answers are the same, only sooner."""
+
+    def read_on(self) -> None: ...
+
     def stalled(self) -> bool:
         return self._down.size > 0
 

@@ -197,3 +197,19 @@ def test_the_operator_traces_any_message_and_nobody_else_does(town: Town) -> Non
     assert traced.json["states"] == {f"{peggy.device:x}": "delivered"}
     for stranger in (None, olivia, "Bearer operator.wrong", town.operator + "x"):
         assert town.get(f"/v1/trace/{sent.id}", stranger).status == 401
+
+
+def test_handles_are_not_found_by_trying(tmp_path: Path) -> None:
+    with serving(tmp_path, http__unknown_per_minute=3) as town:
+        ada, bob = town.register("ada"), town.register("bob")
+        tried = [town.get(f"/v1/accounts/guess-{n}", auth=ada).status for n in range(5)]
+        # Another account of the same address cannot go on; nor is a handle that exists told apart from then on.
+        tried += [town.get(f"/v1/accounts/{handle}", auth=bob).status for handle in ("guess-9", "ada")]
+        assert tried == [404, 404, 404, 429, 429, 429, 429]
+
+
+def test_an_account_looks_up_so_many_in_a_minute(tmp_path: Path) -> None:
+    with serving(tmp_path, http__lookups_per_minute=2) as town:
+        ada, bob = town.register("ada"), town.register("bob")
+        assert [town.get("/v1/accounts/bob", auth=ada).status for _ in range(3)] == [200, 200, 429]
+        assert town.get("/v1/accounts/ada", auth=bob).status == 200

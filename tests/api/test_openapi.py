@@ -82,4 +82,4 @@ def test_the_first_page_tells_what_to_try(town: Town) -> None:
     page = town.get("/")
     assert page.status == 200
     for path in re.findall(r"curl \S+?(/[\w./]+)  ", page.body.decode()):
-        assert town.get(path).status == 200
+        assert town.get(path, town.operator if path == "/metrics" else None).status == 200

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from nightmail.api.problems import Problem
-from nightmail.api.rates import Rate, network
+from nightmail.api.rates import Rate
 
 
 class Clock:
@@ -71,19 +71,3 @@ def test_who_may_do_nothing_more_is_not_forgotten_however_many_others_there_are(
         rate.take(f"{n}")
     assert len(rate._used) <= 200
     assert refused(rate, "0") == 0
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("1.2.3.4", "1.2.3.4", True),
-        ("1.2.3.4", "1.2.3.5", False),
-        ("::ffff:1.2.3.4", "1.2.3.4", True),
-        ("2001:db8::1", "2001:db8::ffff", True),
-        ("2001:db8::1", "2001:db8:0:1::1", False),
-        ("fe80::1%eth0", "fe80::2", True),
-        ("somewhere", "somewhere", True),
-    ],
-)
-def test_an_ipv6_address_counts_with_its_network(one: str, other: str, same: bool) -> None:
-    assert (network(one) == network(other)) is same

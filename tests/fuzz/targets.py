@@ -15,6 +15,7 @@ from pathlib import Path
 
 from nightmail.gateway.door import Door
 from nightmail.gateway.limits import GatewayLimits
+from nightmail.gateway.proxies import Proxies
 from nightmail.gateway.websocket import WebSocket
 from nightmail.model.forms import Form
 from nightmail.model.records import Record, decode_record, encode_record
@@ -52,6 +53,8 @@ class Wire(asyncio.Transport):
         return 0
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def pause_reading(self) -> None: ...
 
     def can_write_eof(self) -> bool:
         return True
@@ -164,8 +167,9 @@ def _pieces(data: bytes) -> list[bytes]:
 def websocket(data: bytes) -> None:
     """A device that is live (first byte below 128), or a stranger."""
     town = _stage.town()
-    link, wire = WebSocket(town.gateway.shared.limits, town.gateway.shared.pace), Wire()
-    link.begin(wire, town.gateway.open(link))
+    gateway = town.gateway
+    link, wire = WebSocket(gateway.shared.limits, gateway.shared.pace, gateway.turns.next_turn), Wire()
+    link.begin(wire, gateway.open(link))
     if data and data[0] < 0x80:
         link.take(memoryview(GREETING))
         town.turn()
@@ -179,7 +183,7 @@ def websocket(data: bytes) -> None:
 
 def door(data: bytes) -> None:
     town = _stage.town()
-    caller, wire = Door(town.gateway, Http), Wire()
+    caller, wire = Door(town.gateway, lambda _: Http(), Proxies()), Wire()
     caller.connection_made(wire)
     for piece in _pieces(data):
         protocol = wire.protocol or caller

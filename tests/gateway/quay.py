@@ -17,6 +17,8 @@ from uvicorn.server import ServerState
 
 from nightmail.gateway.door import door
 from nightmail.gateway.limits import GatewayLimits
+from nightmail.gateway.proxies import Proxies
+from nightmail.gateway.requests import HttpPlaces
 from nightmail.wire.frames import decode_from_server, encode
 from nightmail.wire.items import PATH, SUBPROTOCOL, FromServer, Hello
 from tests.gateway.rig import TABLET, Town, token_of
@@ -163,6 +165,8 @@ def at_the_quay(
     limits: GatewayLimits | None = None,
     *,
     tls: tuple[ssl.SSLContext, ssl.SSLContext] | None = None,
+    proxies: str = "",
+    http_places: int = 100,
 ) -> None:
     """Run a story against a real port; Ada and Ben have registered."""
 
@@ -172,7 +176,7 @@ def at_the_quay(
         quay.register("ada", "ben")
         config = Config(_app, lifespan="off", log_config=None, access_log=False, ws="none")  # type: ignore[arg-type]
         config.load()
-        build, state = door(quay.gateway), ServerState()
+        build, state = door(quay.gateway, Proxies(proxies), HttpPlaces(http_places)), ServerState()
         server = await loop.create_server(
             lambda: build(config=config, server_state=state, app_state={}, _loop=loop),
             "127.0.0.1", 0, backlog=2_048, ssl=tls[0] if tls else None,

@@ -89,6 +89,7 @@ class HeldLink:
         self.was_cut = False
         self.unsent_bytes = 0
         self.is_stalled = False
+        self.held = False
         self.on_frame: Callable[[list[FromServer]], None] = lambda _: None
 
     def send(self, frame: bytes) -> None:
@@ -107,6 +108,12 @@ class HeldLink:
 
     def unsent(self) -> int:
         return self.unsent_bytes
+
+    def hold(self) -> None:
+        self.held = True
+
+    def read_on(self) -> None:
+        self.held = False
 
     def stalled(self) -> bool:
         return self.is_stalled

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from nightmail.gateway.counters import Counters
+from nightmail.gateway.counters import Counters, Refusals
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.model.ids import account_of
 from nightmail.model.records import Claimed, Linked
@@ -15,7 +15,9 @@ from nightmail.wire.frames import encode
 from nightmail.wire.items import Ask, Ping
 from tests.gateway.rig import PHONE, TABLET, Town, a_message, a_town
 
-FEW = GatewayLimits(claims_per_minute=1, links_per_minute=1, sends_burst=1, strangers=1, connects_burst=1)
+FEW = GatewayLimits(
+    claims_per_minute=1, links_per_minute=1, sends_burst=1, strangers=1, connects_burst=1, address_requests_burst=1
+)
 PING = encode([Ping(1)])
 
 
@@ -59,6 +61,15 @@ def knock_twice(town: Town) -> None:
     town.gateway.admit()
 
 
+def ask_twice(town: Town) -> None:
+    town.gateway.admission.request_wait_ms("192.0.2.1")
+    town.gateway.admission.request_wait_ms("192.0.2.1")
+
+
+def ping_too_often(town: Town) -> None:
+    town.connect().say(*(Ping(nonce) for nonce in range(10_000)))
+
+
 def stand_there_twice(town: Town) -> None:
     town.stranger()
     town.stranger()
@@ -91,9 +102,11 @@ STORIES: dict[str, Callable[[Town], None]] = {
     "not_admitted": knock_twice,
     "rate_limited": send_two,
     "repeated": acknowledge_nothing,
+    "requests_limited": ask_twice,
     "strangers_dropped": stand_there_twice,
     "submitted": send_two,
     "suspected": acknowledge_nothing,
+    "too_fast": ping_too_often,
     "unauthorized": guess,
 }
 
@@ -134,3 +147,21 @@ def test_frames_and_their_bytes_are_counted_before_and_after_the_hello() -> None
     ben.say_raw(PING)
     ben.say_raw(PING)
     assert (frames, counters.frames_in - frames, counters.bytes_in - size) == (1, 2, 2 * len(PING))
+
+
+def test_who_was_refused_is_told_once_by_network() -> None:
+    counters = Counters()
+    counters.refuse("malformed")
+    for address in ("192.0.2.1", "2001:db8::1", "2001:db8::2"):
+        counters.refuse("malformed", address)
+    counters.refuse("not_admitted", "192.0.2.1", 5)
+    found = {"malformed": Refusals(4, "2001:db8::/64", 2), "not_admitted": Refusals(5, "192.0.2.1", 5)}
+    assert (counters.take_refusals(), counters.take_refusals(), counters.malformed) == (found, {}, 4)
+
+
+def test_however_many_networks_are_refused_few_are_told_apart() -> None:
+    counters = Counters()
+    for number in range(10_000):
+        counters.refuse("malformed", f"10.0.{number // 256}.{number % 256}")
+    counters.refuse("malformed", "10.0.0.1")
+    assert counters.take_refusals() == {"malformed": Refusals(10_001, "10.0.0.1", 2)}

@@ -133,7 +133,7 @@ def test_over_tls_whoever_is_sent_away_hears_why_too(tls: tuple[ssl.SSLContext, 
         ben.writer.write(masked(b"text", 0x1))
         assert (await ben.end()).code in {CloseCode.MALFORMED, CloseCode.NOT_BINARY}
         late = await quay.raw()
-        await late.say(b"GET /v1/connect HTTP/1.1\r\n\r\n")
+        await late.say(b"GET /v1/connect HTTP/1.1\r\nHost: here\r\n\r\n")
         assert (await late.head())[0] == "HTTP/1.1 426 Upgrade Required"
 
     at_the_quay(story, tls=tls)
@@ -226,6 +226,33 @@ def test_who_is_not_admitted_is_told_when_to_come_back() -> None:
     at_the_quay(story, GatewayLimits(connects_per_s=1, connects_burst=1, retry_ms=2_500))
 
 
+def test_an_address_that_is_not_admitted_keeps_nobody_else_out() -> None:
+    async def story(quay: Quay) -> None:
+        def behind(address: str) -> bytes:
+            return HANDSHAKE.replace(b"Host: here", b"Host: here\r\nX-Forwarded-For: " + address.encode())
+
+        statuses: list[str] = []
+        for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2"):
+            raw = await quay.raw()
+            await raw.say(behind(address))
+            statuses.append((await raw.head())[0][9:12])
+        assert statuses == ["101", "503", "101"]
+
+    at_the_quay(story, GatewayLimits(address_connects_burst=1), proxies="127.0.0.1")
+
+
+def test_an_address_that_asks_too_often_is_told_when_to_come_back() -> None:
+    async def story(quay: Quay) -> None:
+        first, second = await quay.raw(), await quay.raw()
+        for raw in (first, second):
+            await raw.say(GET)
+        assert (await first.head())[0] == "HTTP/1.1 200 OK"
+        line, headers = await second.head()
+        assert (line, headers["retry-after"]) == ("HTTP/1.1 429 Too Many Requests", "1")
+
+    at_the_quay(story, GatewayLimits(address_requests_per_s=2, address_requests_burst=1))
+
+
 def test_a_server_that_stops_lets_nobody_in_and_says_so() -> None:
     async def story(quay: Quay) -> None:
         quay.gateway.stop(quay.pace)
@@ -292,11 +319,11 @@ def test_a_head_that_never_ends_is_not_waited_for() -> None:
         raw = await quay.raw()
         for byte in b"GET / HTTP/1.1\r\nX: slow":
             await raw.say(bytes((byte,)))
-        await quay.until(lambda: len(quay.gateway.admission._callers) == 1)
+        await quay.until(lambda: len(quay.gateway.admission.callers) == 1)
         quay.wait(200)
         with contextlib.suppress(ConnectionResetError):
             assert await raw.reader.read() == b""
-        assert len(quay.gateway.admission._callers) == 0
+        assert len(quay.gateway.admission.callers) == 0
 
     at_the_quay(story, GatewayLimits(hello_ms=100))
 
@@ -341,9 +368,9 @@ def test_who_is_refused_and_does_not_leave_is_cut_off() -> None:
         await raw.say(REFUSED["no key"][0])
         await raw.head()
         await raw.reader.read()
-        assert len(quay.gateway.admission._callers) == 1
+        assert len(quay.gateway.admission.callers) == 1
         quay.wait(200)
-        await quay.until(lambda: not quay.gateway.admission._callers)
+        await quay.until(lambda: not quay.gateway.admission.callers)
 
     at_the_quay(story, GatewayLimits(hello_ms=100))
 
@@ -355,7 +382,7 @@ def test_a_thousand_half_open_connections_leave_the_others_working() -> None:
         await ben.greet()
         idle = [await quay.raw() for _ in range(1_000)]
         await quay.until(lambda: quay.gateway.counters.strangers_dropped == 900)
-        assert len(quay.gateway.admission._callers) == 100
+        assert len(quay.gateway.admission.callers) == 100
         await ada.say(masked(encode([Ask(1, a_message())])))
         assert [type(item).__name__ for item in await ada.items()] == ["Answered"]
         assert [type(item).__name__ for item in await ben.items()] == ["Entries"]
@@ -364,7 +391,7 @@ def test_a_thousand_half_open_connections_leave_the_others_working() -> None:
         quay.wait(10_100)
         assert await asyncio.gather(*(raw.reader.read() for raw in idle[900:])) == [b""] * 100
 
-    at_the_quay(story, GatewayLimits(strangers=100, connects_burst=1_000))
+    at_the_quay(story, GatewayLimits(strangers=100, connects_burst=1_000, address_connects_burst=1_000))
 
 
 def test_hundreds_of_strangers_with_open_sockets_leave_the_others_working() -> None:
@@ -382,4 +409,4 @@ def test_hundreds_of_strangers_with_open_sockets_leave_the_others_working() -> N
         await ben.say(masked(encode([Ping(1)])))
         assert await ben.items() == [Pong(1, quay.clock)]
 
-    at_the_quay(story, GatewayLimits(strangers=100, connects_burst=1_000))
+    at_the_quay(story, GatewayLimits(strangers=100, connects_burst=1_000, address_connects_burst=1_000))

@@ -52,3 +52,33 @@ def test_the_path_is_read_without_its_query_and_only_from_a_whole_request_line()
 def test_several_values_under_one_name_are_one_list() -> None:
     head = b"GET / HTTP/1.1\r\nConnection: keep-alive\r\nHost: here\r\nCONNECTION:  Upgrade "
     assert headers_of(head) == {b"connection": b"keep-alive,Upgrade", b"host": b"here"}
+
+
+STRANGE = {
+    "HTTP/1.0": HEAD.replace(b"HTTP/1.1", b"HTTP/1.0"),
+    "HTTP/2.0": HEAD.replace(b"HTTP/1.1", b"HTTP/2.0"),
+    "no version": HEAD.replace(b" HTTP/1.1", b""),
+    "no Host": HEAD.replace(b"Host: here\r\n", b""),
+    "two Hosts": HEAD.replace(b"Host: here", b"Host: here\r\nhOST: there"),
+    "NUL": HEAD.replace(b"Host: here", b"Host: he\0re"),
+    "a folded header": HEAD.replace(b"Host: here", b"Host: here\r\n and there"),
+    "a header folded by a tab": HEAD.replace(b"Host: here", b"Host: here\r\n\tand there"),
+    "a bare line feed": HEAD.replace(b"Host: here", b"Host: here\nX: y"),
+    "a bare carriage return": HEAD.replace(b"Host: here", b"Host: here\rX: y"),
+    "a space before the colon": HEAD.replace(b"Host: here", b"Host: here\r\nX : y"),
+    "a line without a colon": HEAD.replace(b"Host: here", b"Host: here\r\nX"),
+    "a name with a control character": HEAD.replace(b"Host: here", b"Host: here\r\nX\x01: y"),
+    "two spaces in the request line": HEAD.replace(b"GET ", b"GET  "),
+    "an empty name": HEAD.replace(b"Host: here", b"Host: here\r\n: y"),
+}
+
+
+@pytest.mark.parametrize("what", STRANGE)
+def test_a_head_that_others_could_read_otherwise_is_refused(what: str) -> None:
+    assert STRANGE[what] != HEAD
+    assert answer_handshake(STRANGE[what]) == HttpRefusal("400 Bad Request")
+
+
+def test_a_head_may_have_tabs_and_letters_of_any_alphabet_in_its_values() -> None:
+    head = HEAD.replace(b"Host: here", "Host: here\r\nX-Name:\tÄda\tLovelace".encode())
+    assert isinstance(answer_handshake(head), bytes)

@@ -9,7 +9,7 @@ from nightmail.gateway.lookups import LISTS_AT_ONCE
 from nightmail.model.limits import FormLimits
 from nightmail.model.records import Closed, Listed
 from nightmail.wire.closing import SENTENCES, CloseCode
-from nightmail.wire.items import REF_MAX, Devices, Goodbye, Look
+from nightmail.wire.items import REF_MAX, Devices, FromServer, Goodbye, Look
 from tests.gateway.rig import BEN, PHONE, TABLET, Phone, Town, a_town
 
 
@@ -36,7 +36,7 @@ def test_a_look_out_of_range_ends_the_connection(look: Look) -> None:
 
 
 def test_a_thousand_looks_at_long_lists_come_in_frames_that_stay_small() -> None:
-    town = a_town()
+    town = a_town(GatewayLimits(looks_burst=1_000))
     signed = bytes(FormLimits().list_bytes)
     town.fold(TABLET, Listed(BEN, 2, (TABLET,), signed))
     ada = town.connect(PHONE)
@@ -108,3 +108,44 @@ def test_a_list_that_is_found_after_the_connection_ended_goes_nowhere() -> None:
     town.rows.answer_load()
     town.turn()
     assert ada.link.frames == []
+
+
+def refs(items: list[FromServer]) -> list[int]:
+    return [item.ref for item in items if isinstance(item, Devices)]
+
+
+def test_looks_above_the_rate_wait_and_a_reconnect_changes_nothing() -> None:
+    town = a_town(GatewayLimits(looks_per_s=10, looks_burst=3))
+    ada = town.connect(PHONE)
+    ada.say(*(Look(ref, BEN) for ref in range(1, 6)))
+    assert refs(ada.take()) == [1, 2, 3]
+    town.wait(140)
+    assert refs(ada.link.take()) == [4]
+    again = town.connect(PHONE)
+    again.say(Look(9, BEN))
+    assert refs(again.take()) == []
+    town.wait(140)
+    assert refs(again.link.take()) == [9]
+
+
+def test_an_unknown_account_costs_as_much_as_ten() -> None:
+    town = a_town(GatewayLimits(looks_per_s=10, looks_burst=20))
+    ada = town.connect(PHONE)
+    ada.say(Look(1, 12_345), Look(2, 12_346), Look(3, 12_347))
+    ada.take()
+    ada.say(Look(4, BEN))
+    assert refs(ada.take()) == []
+    town.wait(900)
+    assert refs(ada.link.take()) == []
+    town.wait(400)
+    assert refs(ada.link.take()) == [4]
+
+
+def test_a_device_that_has_too_many_looks_waiting_is_sent_away() -> None:
+    town = a_town(GatewayLimits(looks_burst=1, items_burst=20, items_per_s=1_000))
+    ada = town.connect(PHONE)
+    ada.say(*(Look(ref, BEN) for ref in range(1, 20)))
+    ada.take()
+    town.wait(20)
+    ada.say(*(Look(ref, BEN) for ref in range(1, 10)))
+    assert ada.link.closed == (CloseCode.TOO_FAST, SENTENCES[CloseCode.TOO_FAST])

@@ -210,6 +210,17 @@ def test_a_number_given_up_counts_as_a_message() -> None:
     assert town.gateway.counters.rate_limited == 1
 
 
+def test_nothing_is_read_for_a_moment_from_a_device_that_sent_too_fast() -> None:
+    town = a_town(GatewayLimits(sends_burst=1))
+    ada = town.connect(PHONE)
+    ada.ask(a_message(1))
+    held = [ada.link.held]
+    ada.ask(a_message(2))
+    held.append(ada.link.held)
+    town.wait(300)
+    assert [*held, ada.link.held] == [False, True, False]
+
+
 def test_who_sends_too_fast_without_wanting_an_answer_gets_none() -> None:
     town = a_town(GatewayLimits(sends_per_s=10, sends_burst=1))
     ada = town.connect(PHONE)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from nightmail.gateway.gateway import COUNTED
+from nightmail.gateway.budgets import COUNTED
 from nightmail.gateway.limits import GatewayLimits
-from nightmail.gateway.rates import Shares
+from nightmail.gateway.rates import per_minute
 from nightmail.model.answers import Bundle, Joined, Stocked
 from nightmail.model.forms import key_id
 from nightmail.model.ids import account_id, account_of, device_id
@@ -157,9 +157,9 @@ def test_an_account_links_so_many_devices_a_minute_whatever_connection_it_comes_
 # --- how much is remembered -------------------------------------------------------------------
 
 
-def test_so_many_are_remembered_and_whoever_was_quiet_for_longest_is_forgotten() -> None:
-    shares = Shares(2, most=3)
-    for who in (1, 2, 3, 1, 4):  # 4 makes 2 forgotten, who was quiet for longest
+def test_so_many_are_remembered_and_those_that_used_least_are_forgotten() -> None:
+    shares = per_minute(2, most=3)
+    for who in (1, 2, 3, 1, 4):  # 4 makes 2 forgotten, who had used least for longest
         assert shares.wait_ms(who, 0) == 0
     assert len(shares) == 3
     assert shares.wait_ms(1, 0) > 0

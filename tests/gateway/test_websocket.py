@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.gateway.session import LINGER_MS, Session
-from nightmail.gateway.websocket import WebSocket
+from nightmail.gateway.websocket import READ_BYTES, WebSocket
 from nightmail.model.records import Acked
 from nightmail.model.words import Lane
 from nightmail.wire.closing import SENTENCES, CloseCode
@@ -32,7 +32,7 @@ from tests.gateway.quay import (
     hello,
     masked,
 )
-from tests.gateway.rig import PHONE, TABLET, a_message, a_town
+from tests.gateway.rig import PHONE, TABLET, Town, a_message, a_town
 
 
 def ended(code: CloseCode) -> Ended:
@@ -229,7 +229,7 @@ def test_a_device_that_does_not_read_is_not_listened_to_and_costs_bounded_memory
         await asyncio.gather(flood, return_exceptions=True)
         await quay.until(lambda: quay.gateway.connections == 1)
 
-    at_the_quay(story)
+    at_the_quay(story, GatewayLimits(items_burst=1_000_000, bytes_burst=1_000_000_000))
 
 
 def test_a_device_that_reads_again_gets_everything_that_waits() -> None:
@@ -261,6 +261,7 @@ class Wire(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.written = bytearray()
+        self.reading = True
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self.written += data
@@ -275,7 +276,11 @@ class Wire(asyncio.Transport):
 
     def write_eof(self) -> None: ...
 
-    def resume_reading(self) -> None: ...
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
 
     def close(self) -> None: ...
 
@@ -285,12 +290,105 @@ class Wire(asyncio.Transport):
 def talk(pieces: list[bytes], limits: GatewayLimits | None = None) -> bytes:
     """What the server says to these bytes, coming in these pieces."""
     town = a_town(limits)
-    link, wire = WebSocket(town.gateway.shared.limits, town.gateway.shared.pace), Wire()
-    link.begin(wire, town.gateway.open(link))
+    gateway = town.gateway
+    link, wire = WebSocket(gateway.shared.limits, gateway.shared.pace, gateway.turns.next_turn), Wire()
+    link.begin(wire, gateway.open(link))
     for piece in (masked(hello()), *pieces):
         link.take(memoryview(piece))
         town.turn()
     return bytes(wire.written)
+
+
+# --- what a connection may cost its neighbours ------------------------------------------------
+
+FRAMES = {
+    "an empty array": masked(encode([])),
+    "a ping": masked(b"", PING),
+    "a pong": masked(b"", PONG),
+    "a fragment without bytes": masked(b"", CONTINUATION, fin=False),
+}
+
+
+def live(limits: GatewayLimits, device: int = TABLET) -> tuple[Town, WebSocket, Wire]:
+    """A device that is live on a transport of the test's."""
+    town = a_town(limits)
+    gateway = town.gateway
+    link, wire = WebSocket(gateway.shared.limits, gateway.shared.pace, gateway.turns.next_turn), Wire()
+    link.begin(wire, gateway.open(link))
+    link.take(memoryview(masked(hello(device))))
+    town.turn()
+    return town, link, wire
+
+
+@pytest.mark.parametrize("what", FRAMES)
+def test_a_frame_that_brings_nothing_counts_like_an_item(what: str) -> None:
+    frame = FRAMES[what]
+    town, link, _ = live(GatewayLimits(items_per_s=1, items_burst=20))
+    if frame[0] == CONTINUATION:
+        link.take(memoryview(masked(b"", fin=False)))
+    link.take(memoryview(frame * 18))
+    town.turn()
+    assert town.gateway.connections == 1
+    link.take(memoryview(frame * 3))
+    town.turn()
+    assert town.gateway.connections == 0
+
+
+@pytest.mark.parametrize("what", ["a ping", "a pong", "a fragment without bytes"])
+def test_before_the_hello_only_so_many_frames_are_taken(what: str) -> None:
+    async def story(quay: Quay) -> None:
+        stranger = await quay.raw()
+        await stranger.upgrade()
+        if FRAMES[what][0] == CONTINUATION:
+            await stranger.say(masked(b"", fin=False))
+        await stranger.say(FRAMES[what] * 11)
+        assert await stranger.end() == ended(CloseCode.TOO_FAST)
+
+    at_the_quay(story, GatewayLimits(hello_frames=10))
+
+
+def test_a_connection_gets_so_many_frames_in_one_turn_and_is_not_read_from_until_the_next() -> None:
+    town, link, wire = live(GatewayLimits(turn_frames=4))
+    seen: list[tuple[int, bool]] = []
+
+    def look() -> None:
+        seen.append((wire.written.count(b"\x8a\x01p"), wire.reading))
+
+    link.take(memoryview(masked(b"p", PING) * 10))
+    look()
+    while town.turn_once():
+        look()
+    assert seen == [(4, False), (8, False), (10, True)]
+
+
+def test_those_who_have_more_than_their_share_take_turns() -> None:
+    town, first, _ = live(GatewayLimits(turn_frames=2, drains_at_once=1))
+    order: list[str] = []
+    town.gateway.turns.next_turn(lambda: order.append("before"))
+    first.take(memoryview(masked(encode([Ping(1)])) * 5))
+    town.gateway.turns.next_turn(lambda: order.append(f"behind, at {town.gateway.counters.frames_in}"))
+    town.turn()
+    # Hello, the first share, the second share; the last frame comes after who waits behind.
+    assert (order, town.gateway.counters.frames_in) == (["before", "behind, at 5"], 6)
+
+
+def test_a_peer_that_does_not_read_is_not_read_from_when_its_turn_comes() -> None:
+    town, link, wire = live(GatewayLimits(turn_frames=1))
+    link.take(memoryview(masked(b"p", PING) * 2))
+    link.pause_writing()
+    town.turn()
+    paused = wire.reading
+    link.resume_writing()
+    assert (paused, wire.reading) == (False, True)
+
+
+def test_a_read_that_fills_the_buffer_ends_the_turn_of_its_connection() -> None:
+    town, link, wire = live(GatewayLimits())
+    link.get_buffer(-1)[:] = masked(bytes(2 * READ_BYTES))[:READ_BYTES]
+    link.buffer_updated(READ_BYTES)
+    read_on = wire.reading
+    town.turn()
+    assert (read_on, wire.reading) == (False, True)
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:

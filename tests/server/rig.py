@@ -32,7 +32,10 @@ T = TypeVar("T")
 WAIT_S = 30
 """No test waits this long unless something hangs."""
 
-SMALL: dict[str, Any] = {"data.segment_bytes": 4 << 20, "server.port": 0, "gateway.stop_ms": 1, "log.level": "error"}
+SMALL: dict[str, Any] = {
+    "data.segment_bytes": 4 << 20, "server.port": 0, "gateway.stop_ms": 1, "gateway.address_requests_burst": 1_000_000,
+    "log.level": "error",
+}  # fmt: skip
 
 
 class Person(NamedTuple):

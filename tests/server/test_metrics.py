@@ -22,7 +22,7 @@ def scraped(town: Town) -> dict[str, float]:
     """Plain samples, without those of histograms."""
     return {
         sample.name + "".join(f"{{{value}}}" for value in sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(town.get("/metrics").body.decode())
+        for family in text_string_to_metric_families(town.get("/metrics", town.operator).body.decode())
         for sample in family.samples
     }
 
@@ -41,7 +41,7 @@ def test_every_metric_is_documented_with_its_kind(tmp_path: Path) -> None:
             assert town.get("/v1/devices", ada).status == 200
         served = {
             (f"{family.name}_total" if family.type == "counter" else family.name, family.type)
-            for family in text_string_to_metric_families(town.get("/metrics").body.decode())
+            for family in text_string_to_metric_families(town.get("/metrics", town.operator).body.decode())
         }
     assert {row[:2] for row in documented("Metrics")[2:]} == served
 

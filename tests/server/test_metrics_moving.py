@@ -24,7 +24,7 @@ from nightmail.model.words import Lane, Platform
 from nightmail.server.heart import clock
 from nightmail.server.observe import LogWatcher
 from nightmail.wire.frames import decode_from_server, encode
-from nightmail.wire.items import PATH, SUBPROTOCOL, VERSION, Ask, Hello
+from nightmail.wire.items import PATH, SUBPROTOCOL, VERSION, Ask, Hello, Ping
 from tests.server.rig import WAIT_S, Person, Town, message, serving
 from tests.server.test_metrics import documented
 
@@ -174,6 +174,11 @@ def ask_over_http(on: Stage) -> None:
     assert on.town.get("/healthz").status == http.client.OK
 
 
+def ask_often(on: Stage) -> None:
+    while on.town.get("/healthz").status == http.client.OK:
+        pass
+
+
 def use_the_machine(on: Stage) -> None:
     on.until_read.callback(bytearray(b"\1" * (64 << 20)).clear)
     on.until_read.enter_context((on.town.node.heart.folder / "other").open("wb")).write(bytes(8 << 20))
@@ -205,6 +210,12 @@ def send_two(on: Stage) -> None:
 def send_garbage(on: Stage) -> None:
     with on.online(on.ada) as ada:
         ada.send(b"\xff")
+        wait_for_end(ada)
+
+
+def send_much(on: Stage) -> None:
+    with on.online(on.ada) as ada:
+        ada.send(encode([Ping(1), Ping(2)]))
         wait_for_end(ada)
 
 
@@ -279,11 +290,16 @@ TOLD = {
         Told(link_twice, ("nightmail_gateway_links_limited_total",), {"gateway__links_per_minute": 1}),
         Told(send_two, ("nightmail_gateway_rate_limited_total",), {"gateway__sends_burst": 1}),
         Told(send_garbage, ("nightmail_gateway_malformed_total",)),
+        Told(send_much, ("nightmail_gateway_too_fast_total",), {"gateway__items_burst": 1}),
         Told(guess_a_token, ("nightmail_gateway_unauthorized_total",)),
         Told(
             knock_twice,
             ("nightmail_gateway_not_admitted_total",),
             {"gateway__connects_burst": 1, "gateway__connects_per_s": 1},
+        ),
+        Told(
+            ask_often, ("nightmail_gateway_requests_limited_total",),
+            {"gateway__address_requests_burst": 3, "gateway__address_requests_per_s": 1},
         ),
         Told(stand_there_twice, ("nightmail_gateway_strangers_dropped_total",), {"gateway__strangers": 1}),
         Told(acknowledge_nothing, ("nightmail_gateway_repeated_total", "nightmail_gateway_suspected_total")),

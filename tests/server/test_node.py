@@ -111,6 +111,12 @@ def test_the_operators_token_is_made_once_and_for_its_owner_only(tmp_path: Path)
         assert town.get("/metrics").status == 401
 
 
+def test_strangers_are_told_neither_the_figures_nor_the_machines_name(tmp_path: Path) -> None:
+    with serving(tmp_path) as town:
+        assert (town.get("/metrics").status, town.get("/metrics", town.operator).status) == (401, 200)
+        assert (town.node.name, socket.gethostname().encode() in town.get("/").body) == ("nightmail", False)
+
+
 def test_a_node_that_stops_is_not_ready_and_says_why(tmp_path: Path) -> None:
     with serving(tmp_path) as town:
         town.node.draining = True

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nightmail.server.observe import COMMIT_MS, Figures, Histogram, JsonLines, LogWatcher, TextLines
+from nightmail.gateway.counters import Counters
+from nightmail.server.observe import COMMIT_MS, Figures, Histogram, JsonLines, LogWatcher, TextLines, log_refusals
 from tests.server.rig import message, serving
 
 
@@ -80,3 +81,17 @@ def test_a_histogram_counts_up_to_each_bound() -> None:
         found.add(value)
     buckets = dict(found.buckets())
     assert (buckets["0.001"], buckets["0.002"], buckets["5.0"], buckets["+Inf"]) == (2, 3, 3, 4)
+
+
+def test_what_is_refused_often_leaves_a_line_and_nothing_else_does(caplog: pytest.LogCaptureFixture) -> None:
+    counters = Counters()
+    counters.refuse("unauthorized", "192.0.2.1")
+    counters.refuse("not_admitted", "192.0.2.7", 20)
+    log_refusals(counters)
+    log_refusals(counters)
+    (line,) = caplog.records
+    assert (
+        TextLines()
+        .format(line)
+        .endswith("much was refused  kind=not_admitted  count=20  busiest=192.0.2.7  its_count=20")
+    )

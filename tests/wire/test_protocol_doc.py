@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, get_args
 import pytest
 from msgspec import Struct
 
+from nightmail.gateway.budgets import LOW_COST
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.model import answers, ids, limits, records, refusals, rows, words
 from nightmail.wire import closing, items
@@ -169,11 +170,28 @@ def test_every_limit_on_the_page_is_the_default() -> None:
         "Entries in one frame": f"{gateway.batch_entries}, and about {gateway.batch_bytes:,} bytes of ciphertext",
         "Undelivered entries per device": f"{fold.mailbox_entries:,}, and {fold.mailbox_bytes:,} bytes of ciphertext",
         "Undelivered entries live": f"{fold.ttl_ms // limits.DAY_MS} days",
-        "Messages, and numbers given up": f"{gateway.sends_per_s} per second, {gateway.sends_burst} at once",
-        "Other items": f"{gateway.items_per_s:,} per second, {gateway.items_burst:,} at once",
+        "Messages, and numbers given up, of one account": (
+            f"{gateway.sends_per_s} per second, {gateway.sends_burst} at once"
+        ),
+        "Other items, and frames without items, of one device": (
+            f"{gateway.items_per_s:,} per second, {gateway.items_burst:,} at once"
+        ),
+        "Bytes read from one account": f"{gateway.bytes_per_s:,} per second, {gateway.bytes_burst:,} at once",
+        "Lookups of device lists by one account": f"{gateway.looks_per_s} per second, {gateway.looks_burst} at once",
+        "Connections from one address": (
+            f"{gateway.address_connects_per_s} per second, {gateway.address_connects_burst} at once"
+        ),
         "One-time keys held for a device": f"{fold.stock_one_time} X25519, {fold.stock_kem} KEM",
         "Claims for one device by one account": f"{fold.claims_per_minute} per minute",
-        "Claims for all devices by one account": f"{gateway.claims_per_minute} per minute",
+        "Claims for all devices by one account": (
+            f"{gateway.claims_per_minute} per minute; "
+            f"{gateway.young_claims_per_minute} in the first day after registering"
+        ),
+        "Claims for all devices from one address": f"{gateway.address_claims_per_minute} per minute",
+        "Claims for one device from one address": (
+            f"{gateway.address_device_claims_per_minute} per minute; "
+            f"{gateway.address_device_claims_per_minute // LOW_COST} while few of its keys are left"
+        ),
         "Devices linked to one account at once": f"{fold.devices}",
         "Devices that one account links": f"{gateway.links_per_minute} per minute",
     }

@@ -3,7 +3,7 @@
     Authorization: Bearer <device id, hex>.<token, base64url without padding>
     Authorization: Bearer operator.<operator's token>
 
-Knows:   the operator's token as a digest.
+Knows:   the operator's token as a digest; how many requests of each account are under way.
 Touches: accounts, to compare a token with its stored digest.
 Never:   keeps or shows a token; tells which half of a credential was wrong.
 """
@@ -14,27 +14,33 @@ import base64
 import binascii
 import hashlib
 import hmac
+from collections import Counter
 
 from starlette.requests import Request
 
 from nightmail.model.forms import DEVICE_MAX
 from nightmail.model.ids import account_of
+from nightmail.model.refusals import RateLimited
 
 from .desk_client import DeskClient
-from .problems import Problem, problem
+from .problems import Problem, problem, refused
 
 OPERATOR = "operator"
 CREDENTIAL_CHARS = 512
+BUSY_MS = 1_000
+"""An account that asks too much at once is told to wait this long."""
 NOBODY = bytes(32)
 """Compared with if there is no such device, so that the answer takes as long."""
 
 
 class Access:
-    def __init__(self, desk: DeskClient, operator_digest: bytes) -> None:
-        self._desk, self._operator = desk, operator_digest
+    def __init__(self, desk: DeskClient, operator_digest: bytes, account_requests: int) -> None:
+        self._desk, self._operator, self._most = desk, operator_digest, account_requests
+        self._under_way: Counter[int] = Counter()
+        """Account → its requests that are not answered yet."""
 
     async def device(self, request: Request) -> int:
-        """The device that asks. Raises a Problem for anybody else."""
+        """The device that asks. Raises a Problem for anybody else, and if its account asks too much at once."""
         name, token = _credentials(request)
         try:
             device, secret = int(name, 16), _unpadded(token)
@@ -48,7 +54,19 @@ class Access:
         same = hmac.compare_digest(kept or NOBODY, hashlib.sha256(secret).digest())
         if not same or kept is None:
             raise _unauthorized()
+        account = account_of(device)
+        if self._under_way[account] >= self._most:
+            raise refused(RateLimited(BUSY_MS))
+        self._under_way[account] += 1
+        request.state.account = account
         return device
+
+    def leave(self, request: Request) -> None:
+        """The request is answered."""
+        if (account := getattr(request.state, "account", None)) is not None:
+            self._under_way[account] -= 1
+            if not self._under_way[account]:
+                del self._under_way[account]
 
     def operator(self, request: Request) -> None:
         """Nobody but the operator. Raises a Problem for anybody else."""

@@ -38,11 +38,11 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 INDEX = """\
 Nightmail: every message exactly once, in order, on every device.
 
-This is node {node}, version {version}. Devices connect to /v1/connect (WebSocket).
+This is version {version}. Devices connect to /v1/connect (WebSocket).
 
   curl {url}/healthz          is it alive?
   curl {url}/readyz           does it take messages?
-  curl {url}/metrics          what is it doing? (Prometheus)
+  curl {url}/metrics          what is it doing? (Prometheus; for the operator)
   curl {url}/openapi.json     what can be asked of it?
 
 Register an account, with the SHA-256 of a token that only the device knows:
@@ -69,33 +69,40 @@ class Surroundings(Struct, frozen=True):
     open_metrics: bool
     soon: Callable[[], None]
     """Something was submitted: flush at the end of this turn."""
+    on_registered: Callable[[int], None]
+    """An account was registered, or taken over."""
     clock: Callable[[], int]
     pace: Callable[[], int]
     not_ready: Callable[[], list[str]]
     """Why the node takes no messages; empty if it does."""
     scrape: Callable[[], bytes]
-    node: str
     version: str
 
 
 def app(around: Surroundings) -> Starlette:
     desk = DeskClient(around.desk, around.form, around.limits, around.soon)
-    access = Access(desk, around.operator_digest)
+    access = Access(desk, around.operator_digest, around.limits.account_requests)
     limits = around.limits
     registrations, questions = (
         Rate(limits.registrations_per_minute, MINUTE_MS, limits.addresses, around.pace) for _ in range(2)
     )
-    links = Rate(limits.links_per_minute, MINUTE_MS, limits.addresses, around.pace)
+    links, lookups, unknown = (
+        Rate(most, MINUTE_MS, limits.addresses, around.pace)
+        for most in (limits.links_per_minute, limits.lookups_per_minute, limits.unknown_per_minute)
+    )
     verification = None
     if around.deliver:
         verification = Verification(Codes(around.secret, around.clock), around.deliver, limits, around.pace)
     pins = Pins(around.secret)
-    registering = RegistrationRoutes(desk, access, registrations, questions, limits, pins, verification)
-    routes = [*registering.routes(), *AccountRoutes(desk, access, links, limits).routes()]
+    registering = RegistrationRoutes(
+        desk, access, registrations, questions, limits, pins, verification, around.on_registered
+    )
+    accounts = AccountRoutes(desk, access, links, lookups, unknown, limits)
+    routes = [*registering.routes(), *accounts.routes()]
     plain = _plain(around, access, routes)
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in routes:
-        by_path.setdefault(route.path, {})[route.method] = _serve(route)
+        by_path.setdefault(route.path, {})[route.method] = _serve(route, access)
     for path, endpoint in plain.items():
         by_path.setdefault(path, {})["GET"] = endpoint
     # A fixed path is tried before one with a parameter, which would match it, too.
@@ -126,9 +133,12 @@ def _dispatch(methods: dict[str, Endpoint]) -> Endpoint:
     return endpoint
 
 
-def _serve(route: ApiRoute) -> Endpoint:
+def _serve(route: ApiRoute, access: Access) -> Endpoint:
     async def endpoint(request: Request) -> Response:
-        said = await route.handler(request)
+        try:
+            said = await route.handler(request)
+        finally:
+            access.leave(request)
         if said is None:
             return Response(status_code=204)
         return Response(msgspec.json.encode(said), route.status, media_type="application/json")
@@ -141,7 +151,7 @@ def _plain(around: Surroundings, access: Access, routes: list[ApiRoute]) -> dict
 
     async def index(request: Request) -> Response:
         url = str(request.base_url).rstrip("/")
-        return PlainTextResponse(INDEX.format(node=around.node, version=around.version, url=url))
+        return PlainTextResponse(INDEX.format(version=around.version, url=url))
 
     async def alive(_: Request) -> Response:
         return Response(msgspec.json.encode(Health()), media_type="application/json")

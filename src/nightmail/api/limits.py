@@ -8,6 +8,10 @@ from msgspec import Struct
 class HttpLimits(Struct, frozen=True):
     connections: int = 1_000
     """Requests under way, and connections kept for the next one; others are told to come back."""
+    address_connections: int = 100
+    """Of these, from one address (IPv6: from one /64). Health and metrics are not counted, and have a reserve."""
+    account_requests: int = 16
+    """Requests of one account that may be under way at once."""
     request_bytes: int = 65_536
     """Bytes of one request's body; more is not read."""
     request_ms: int = 10_000
@@ -16,6 +20,11 @@ class HttpLimits(Struct, frozen=True):
     """How long a request waits, in ms, until what it asked for is durable; then the outcome is unknown."""
     registrations_per_minute: int = 60
     """New accounts from one address, over time and at once; 0: no limit. An IPv6 address counts with its /64."""
+    lookups_per_minute: int = 600
+    """Accounts that one account may look up by handle in a minute."""
+    unknown_per_minute: int = 60
+    """Handles without an account that one account, and one address, may ask for in a minute; then none is looked up
+    for a while."""
     addresses: int = 10_000
     """Addresses, handles and accounts of which something is counted; those that used least are forgotten first."""
     links_per_minute: int = 10

@@ -98,12 +98,19 @@ def _plain_paths() -> dict[str, Any]:
             responses[status] = {"description": "not_ready", "content": {MEDIA_TYPE: _ref(ProblemSeen)}}
         return {"get": {"summary": summary, "security": [], "responses": responses}}
 
+    def metrics() -> dict[str, Any]:
+        described = get("Prometheus metrics", "text/plain", text)
+        described["get"]["security"] = [{"operator": []}]
+        problem = {"description": "unauthorized", "content": {MEDIA_TYPE: _ref(ProblemSeen)}}
+        described["get"]["responses"]["401"] = problem
+        return described
+
     text = {"schema": {"type": "string"}}
     return {
         "/": get("What this is, and what to try", "text/plain", text),
         "/healthz": get("Is the process alive?", "application/json", _ref(Health)),
         "/readyz": get("Does it take messages?", "application/json", _ref(Health), "503"),
-        "/metrics": get("Prometheus metrics", "text/plain", text),
+        "/metrics": metrics(),
         "/openapi.json": get("This document", "application/json", {"schema": {"type": "object"}}),
     }
 

@@ -6,7 +6,6 @@ Knows:   the recent use of each key. A key whose use has decayed to zero need no
 from __future__ import annotations
 
 from collections.abc import Callable
-from ipaddress import ip_address
 
 from nightmail.model.refusals import RateLimited
 
@@ -65,16 +64,3 @@ class Rate:
     def _now(self, key: str) -> float:
         used, since = self._used.get(key, (0.0, 0))
         return max(0.0, used - (self._pace() - since) * self._most / self._within_ms) if used else 0.0
-
-
-def network(address: str) -> str:
-    """Somebody with one IPv6 address usually has its whole /64."""
-    try:
-        parsed = ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if parsed.version == 4:
-        return str(parsed)
-    if parsed.ipv4_mapped:
-        return str(parsed.ipv4_mapped)
-    return str(int(parsed) >> 64)

@@ -8,6 +8,7 @@ Never:   decides who may take an account over: the fold does.
 from __future__ import annotations
 
 import hmac
+from collections.abc import Callable
 from typing import NamedTuple
 
 from starlette.requests import Request
@@ -16,6 +17,7 @@ from nightmail.model.handles import normal_handle
 from nightmail.model.ids import SERVER, account_id, account_of
 from nightmail.model.records import PinSet, Registered
 from nightmail.model.rows import Account
+from nightmail.wire.networks import network
 
 from . import schemas
 from .access import Access
@@ -24,7 +26,7 @@ from .desk_client import DeskClient
 from .limits import HttpLimits
 from .pins import Pins
 from .problems import malformed, problem
-from .rates import Rate, network
+from .rates import Rate
 from .route import ApiRoute
 from .verification import Verification
 
@@ -42,21 +44,21 @@ class Standing(NamedTuple):
 class RegistrationRoutes:
     def __init__(
         self, desk: DeskClient, access: Access, registrations: Rate, questions: Rate, limits: HttpLimits, pins: Pins,
-        verification: Verification | None,
+        verification: Verification | None, on_registered: Callable[[int], None],
     ) -> None:  # fmt: skip
         self._desk, self._access, self._limits, self._pins = desk, access, limits, pins
         self._registrations, self._questions = registrations, questions
-        self._verification = verification
+        self._verification, self._on_registered = verification, on_registered
 
     async def verify(self, request: Request) -> schemas.CodeSent:
-        self._questions.take(_address(request))
+        self._questions.take(peer_network(request))
         new = await read_json(request, schemas.NewVerification, self._limits)
         if self._verification is None:
             raise problem("not_found", "this server asks for no codes")
         return schemas.CodeSent(await self._verification.send(checked_handle(new.handle)))
 
     async def register(self, request: Request) -> schemas.AccountMade:
-        self._registrations.take(_address(request))
+        self._registrations.take(peer_network(request))
         new = await read_json(request, schemas.NewAccount, self._limits)
         handle, token = checked_handle(new.handle), bytes.fromhex(new.token_digest)
         account = account_id(handle)
@@ -75,10 +77,11 @@ class RegistrationRoutes:
                 account, handle, new.registration, token, new.label, schemas.PLATFORMS[new.platform], verified, pin
             ),
         )
+        self._on_registered(account)
         return schemas.AccountMade(f"{account:x}", f"{joined.device:x}", joined.list_version)
 
     async def find(self, request: Request) -> schemas.DeviceMade:
-        self._questions.take(_address(request))
+        self._questions.take(peer_network(request))
         new = await read_json(request, schemas.FindDevice, self._limits)
         account = account_id(checked_handle(new.handle))
         standing = await self._standing(account, bytes.fromhex(new.token_digest), new.registration)
@@ -144,5 +147,5 @@ def checked_handle(text: str) -> str:
         raise malformed(str(error)) from None
 
 
-def _address(request: Request) -> str:
+def peer_network(request: Request) -> str:
     return network(request.client.host if request.client else "")

@@ -18,7 +18,7 @@ from .desk_client import DeskClient
 from .limits import HttpLimits
 from .problems import malformed, problem
 from .rates import Rate
-from .registration import checked_handle
+from .registration import checked_handle, peer_network
 from .route import ApiRoute
 from .schemas import account_seen, devices_seen, message_seen, trace_seen
 
@@ -26,14 +26,23 @@ from .schemas import account_seen, devices_seen, message_seen, trace_seen
 class AccountRoutes:
     """Requests of devices, and of the operator."""
 
-    def __init__(self, desk: DeskClient, access: Access, links: Rate, limits: HttpLimits) -> None:
+    def __init__(
+        self, desk: DeskClient, access: Access, links: Rate, lookups: Rate, unknown: Rate, limits: HttpLimits
+    ) -> None:
         self._desk, self._access, self._links, self._limits = desk, access, links, limits
+        self._lookups, self._unknown = lookups, unknown
 
     async def look(self, request: Request) -> schemas.AccountSeen:
-        await self._access.device(request)
+        asking = f"{account_of(await self._access.device(request)):x}"
+        guessers = asking, peer_network(request)
+        for each in guessers:
+            self._unknown.check(each)
+        self._lookups.take(asking)
         account = account_id(checked_handle(request.path_params["handle"]))
         if seen := await self._desk.account(account, lambda row: account_seen(account, row)):
             return seen
+        for each in guessers:
+            self._unknown.take(each)
         raise problem("not_found", "there is no account of that name")
 
     async def close(self, request: Request) -> None:
@@ -118,7 +127,7 @@ class AccountRoutes:
         return [
             ApiRoute(
                 "GET", "/v1/accounts/{handle:path}", "device", "Whom a message to an account must be sealed for",
-                self.look, None, schemas.AccountSeen, 200, ("not_found",),
+                self.look, None, schemas.AccountSeen, 200, ("not_found", "rate_limited"),
             ),
             ApiRoute("DELETE", "/v1/accounts/me", "device", "End the account and all its devices", self.close),
             ApiRoute("GET", "/v1/devices", "device", "The account's devices", self.devices, None, schemas.DevicesSeen),

@@ -12,28 +12,32 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from nightmail.wire.items import PATH
+from nightmail.wire.networks import network
 
 from .gateway import Gateway
 from .handshake import HttpRefusal, answer_handshake, path_of
+from .proxies import Proxies
+from .requests import HttpPlaces, Requests
+from .session import LINGER_MS
 from .websocket import WebSocket
 
 END = b"\r\n\r\n"
 TOO_LARGE = HttpRefusal("431 Request Header Fields Too Large")
 
-Handler = Callable[[], asyncio.Protocol]
+Handler = Callable[[str], asyncio.Protocol]
+"""Builds the HTTP side of a connection from a network."""
 
 
 class Door(asyncio.Protocol):
     """Holds a connection for its first few hundred bytes."""
 
-    __slots__ = ("_decided", "_gateway", "_head", "_http", "_transport")
+    __slots__ = ("_decided", "_gateway", "_head", "_http", "_proxies", "_transport")
 
-    def __init__(self, gateway: Gateway, http: Handler) -> None:
-        self._gateway, self._http = gateway, http
+    def __init__(self, gateway: Gateway, http: Handler, proxies: Proxies) -> None:
+        self._gateway, self._http, self._proxies = gateway, http, proxies
         self._head = bytearray()
         self._decided = False
         self._transport: asyncio.Transport | None = None
@@ -41,11 +45,13 @@ class Door(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name.
         shared = self._gateway.shared
-        self._gateway.admission.add_caller(self)
+        # Whom a trusted proxy speaks for is in the head.
+        peer = _peer(transport)
+        self._gateway.admission.add_caller(self, network("" if self._proxies.trusts(peer) else peer))
         shared.wheel.add(shared.pace() + shared.limits.hello_ms, self._too_late)
 
     def data_received(self, data: bytes) -> None:
-        gateway, head, bytes_max = self._gateway, self._head, self._gateway.shared.limits.hello_bytes
+        head, bytes_max = self._head, self._gateway.shared.limits.hello_bytes
         if self._decided:
             if head and len(head) <= bytes_max:
                 head += data  # Sent before its turn came. No honest client sends more than this yet.
@@ -57,13 +63,26 @@ class Door(asyncio.Protocol):
                 self._refuse(TOO_LARGE)
         elif end > bytes_max:
             self._refuse(TOO_LARGE)
-        elif path_of(head) != PATH.encode():
-            self._hand_over()
-        elif wait_ms := gateway.admit():
-            self._refuse(HttpRefusal("503 Service Unavailable", f"Retry-After: {-(-wait_ms // 1000)}\r\n"))
+        else:
+            assert self._transport is not None
+            self._decide(self._proxies.client(_peer(self._transport), bytes(head[:end])), end)
+
+    def _decide(self, address: str, end: int) -> None:
+        """Who takes the connection, now that its first request has a head."""
+        gateway = self._gateway
+        if path_of(self._head) != PATH.encode():
+            if wait_ms := gateway.admission.request_wait_ms(address):
+                self._refuse(HttpRefusal("429 Too Many Requests", _retry_after(wait_ms)))
+            else:
+                assert self._transport is not None
+                self._decided = True
+                self._transport.pause_reading()
+                gateway.greet(lambda: self._hand_over(network(address)))
+        elif wait_ms := gateway.admit(address):
+            self._refuse(HttpRefusal("503 Service Unavailable", _retry_after(wait_ms)))
         else:
             self._decided = True
-            gateway.greet(lambda: self._upgrade(end))
+            gateway.greet(lambda: self._upgrade(end, address))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave()
@@ -82,17 +101,19 @@ class Door(asyncio.Protocol):
         self._head = bytearray()
         self._gateway.admission.remove_caller(self)
 
-    def _hand_over(self) -> None:
-        """Give the connection to the HTTP server."""
+    def _hand_over(self, network: str) -> None:
+        """Give the connection to the HTTP server, when it is this newcomer's turn."""
         transport, head = self._transport, bytes(self._head)
-        assert transport is not None
+        if transport is None:
+            return
         self._leave()
-        protocol = self._http()
+        protocol = self._http(network)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
+        transport.resume_reading()
         protocol.data_received(head)
 
-    def _upgrade(self, end: int) -> None:
+    def _upgrade(self, end: int, address: str) -> None:
         """Answer the handshake, when it is this newcomer's turn."""
         transport, gateway = self._transport, self._gateway
         if transport is None:
@@ -103,10 +124,10 @@ class Door(asyncio.Protocol):
             self._refuse(answer)
             return
         self._leave()
-        websocket = WebSocket(gateway.shared.limits, gateway.shared.pace)
+        websocket = WebSocket(gateway.shared.limits, gateway.shared.pace, gateway.turns.next_turn)
         transport.set_protocol(websocket)
         transport.write(answer)
-        websocket.begin(transport, gateway.open(websocket))
+        websocket.begin(transport, gateway.open(websocket, address))
         if rest:
             websocket.take(memoryview(rest))
 
@@ -114,6 +135,8 @@ class Door(asyncio.Protocol):
         status, headers = refusal
         transport, self._decided, self._head = self._transport, True, bytearray()
         assert transport is not None
+        shared = self._gateway.shared
+        shared.wheel.add(shared.pace() + LINGER_MS, self._too_late)
         transport.write(f"HTTP/1.1 {status}\r\n{headers}Connection: close\r\nContent-Length: 0\r\n\r\n".encode())
         if transport.can_write_eof():
             # close() with unread bytes would reset the connection, and the peer might never read the reason.
@@ -122,42 +145,16 @@ class Door(asyncio.Protocol):
             transport.close()
 
 
-class Requests(HttpToolsProtocol):
-    """HTTP, as uvicorn speaks it, with a time limit for the head of every later request, too."""
-
-    def __init__(self, gateway: Gateway, *parts: Any) -> None:
-        super().__init__(*parts)
-        self._shared = gateway.shared
-        self._begun: int | None = None
-        """When the head began that has not ended yet."""
-        self._armed = False
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._begun = self._shared.pace()
-
-    def on_headers_complete(self) -> None:
-        self._begun = None
-        super().on_headers_complete()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._arm()
-
-    def _arm(self) -> None:
-        if self._begun is not None and not self._armed:
-            self._armed = True
-            self._shared.wheel.add(self._begun + self._shared.limits.hello_ms, self._look)
-
-    def _look(self, now: int) -> None:
-        self._armed = False
-        if self._begun is not None and now - self._begun >= self._shared.limits.hello_ms:
-            self.transport.abort()
-        else:
-            self._arm()
+def _peer(transport: asyncio.BaseTransport) -> str:
+    name: object = transport.get_extra_info("peername")
+    return str(name[0]) if isinstance(name, tuple) and name else ""  # pyright: ignore[reportUnknownArgumentType]
 
 
-def door(gateway: Gateway) -> Callable[..., asyncio.Protocol]:
+def _retry_after(wait_ms: int) -> str:
+    return f"Retry-After: {-(-wait_ms // 1000)}\r\n"
+
+
+def door(gateway: Gateway, proxies: Proxies, places: HttpPlaces) -> Callable[..., asyncio.Protocol]:
     """The factory that uvicorn gets as its HTTP protocol: it makes one for each connection."""
 
     def build(
@@ -166,6 +163,9 @@ def door(gateway: Gateway) -> Callable[..., asyncio.Protocol]:
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> asyncio.Protocol:
-        return Door(gateway, lambda: Requests(gateway, config, server_state, app_state, _loop))
+        def http(network: str) -> asyncio.Protocol:
+            return Requests(gateway, places, network, config, server_state, app_state, _loop)
+
+        return Door(gateway, http, proxies)
 
     return build

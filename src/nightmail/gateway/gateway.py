@@ -13,20 +13,18 @@ from collections.abc import Callable, Sequence
 
 from nightmail.engine.ports import Desk, Registry, Seat
 from nightmail.model.forms import Form
-from nightmail.model.records import Pace, Record
+from nightmail.model.records import Record
 from nightmail.model.words import Lane
 from nightmail.wire.closing import CloseCode
+from nightmail.wire.networks import network
 
 from .admission import Admission
+from .budgets import Budgets
 from .limits import GatewayLimits
 from .ports import Link, SessionPort, Shared
 from .pump import RECEIPTS
-from .rates import Shares
 from .session import Session
 from .turns import Turns
-
-COUNTED = 10_000
-"""Accounts whose claims (or links) are counted: some 2 MB. To be forgotten, one must be quieter than all these."""
 
 
 class Gateway:
@@ -58,11 +56,7 @@ class Gateway:
         self._sessions: dict[SessionPort, None] = {}
         """In the order in which they connected."""
         self._live: dict[int, SessionPort] = {}
-        self._shares: dict[Pace, tuple[Shares, str]] = {
-            Pace.CLAIM: (Shares(limits.claims_per_minute, COUNTED), "claims_limited"),
-            Pace.LINK: (Shares(limits.links_per_minute, COUNTED), "links_limited"),
-        }
-        """What an account may do so many times in a minute, over all its connections; and the counter of refusals."""
+        self.budgets = Budgets(limits, shared.counters)
         self._stop_from = self._to_stop = 0
 
     @property
@@ -79,17 +73,17 @@ class Gateway:
 
     # --- sessions come and go -----------------------------------------------------------------
 
-    def admit(self) -> int:
+    def admit(self, address: str = "") -> int:
         """Admit one more connection and return 0, or return after how many ms it should try again."""
-        return 1 if self.stopping else self.admission.wait_ms()
+        return 1 if self.stopping else self.admission.wait_ms(address)
 
-    def open(self, link: Link) -> Session:
+    def open(self, link: Link, address: str = "") -> Session:
         """A session for a connection that was admitted. It has yet to say which device it is."""
         now, shared = self._pace(), self.shared
-        session = Session(self, shared, link, now)
+        session = Session(self, shared, link, now, address)
         self._sessions[session] = None
         shared.wheel.add(now + shared.limits.hello_ms, session.on_silence)
-        self.admission.add_stranger(session)
+        self.admission.add_stranger(session, network(address))
         return session
 
     def seat(self, session: SessionPort, line: int) -> Seat:
@@ -136,13 +130,6 @@ class Gateway:
         self._submitting = False
         self._soon()
 
-    def share_wait_ms(self, account: int, pace: Pace, now: int) -> int:
-        """Whether the account may claim another key or link another device. The count outlives the connection."""
-        shares, counter = self._shares[pace]
-        if wait_ms := shares.wait_ms(account, now):
-            setattr(self.counters, counter, getattr(self.counters, counter) + 1)
-        return wait_ms
-
     def grew(self, device: int, lane: Lane) -> None:
         if session := self._live.get(device):
             session.grew(lane)
@@ -156,6 +143,7 @@ class Gateway:
             session.close(CloseCode.REMOVED)
 
     def low(self, device: int) -> None:
+        self.budgets.low(device, self._pace())
         if session := self._live.get(device):
             session.low()
 

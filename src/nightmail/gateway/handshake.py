@@ -6,6 +6,7 @@ Touches: nothing.
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from hashlib import sha1
@@ -17,6 +18,11 @@ GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 """RFC 6455, 1.3."""
 
 
+HEADER = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n]*")
+UNSAFE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+"""Control characters, a line feed or a carriage return by itself among them; a tab is none of them."""
+
+
 class HttpRefusal(NamedTuple):
     """An HTTP status, and header lines that go with it."""
 
@@ -26,6 +32,8 @@ class HttpRefusal(NamedTuple):
 
 def answer_handshake(head: bytes) -> bytes | HttpRefusal:
     """The response that turns the connection into a WebSocket, or why it does not become one."""
+    if not is_well_formed_head(head):
+        return HttpRefusal("400 Bad Request")
     headers = headers_of(head)
     upgrade, connection = _words(headers, b"upgrade"), _words(headers, b"connection")
     if not head.startswith(b"GET ") or b"websocket" not in upgrade or b"upgrade" not in connection:
@@ -39,6 +47,15 @@ def answer_handshake(head: bytes) -> bytes | HttpRefusal:
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         b"Sec-WebSocket-Accept: %b\r\nSec-WebSocket-Protocol: %b\r\n\r\n" % (accept, SUBPROTOCOL.encode())
     )
+
+
+def is_well_formed_head(head: bytes) -> bool:
+    """Whether every reader of this head reads the same: what a proxy might read otherwise is refused (RFC 9112)."""
+    request, *lines = head.split(b"\r\n")
+    if UNSAFE.search(head.replace(b"\r\n", b"")) or not request.endswith(b" HTTP/1.1") or request.count(b" ") != 2:
+        return False
+    # A line that begins with a space continues the one before (obs-fold); a name has no space before its colon.
+    return all(HEADER.fullmatch(line) for line in lines) and sum(line[:5].lower() == b"host:" for line in lines) == 1
 
 
 def accept_key(key: bytes) -> bytes | None:

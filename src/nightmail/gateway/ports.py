@@ -15,9 +15,10 @@ from typing import Protocol
 
 from nightmail.engine.ports import Desk, Seat
 from nightmail.model.forms import Form
-from nightmail.model.records import Pace, Record
+from nightmail.model.records import Record
 from nightmail.wire.closing import CloseCode
 
+from .budgets import Budgets
 from .counters import Counters
 from .limits import GatewayLimits
 from .wheel import Wheel
@@ -39,6 +40,12 @@ class Link(Protocol):
     def unsent(self) -> int:
         """Bytes that wait in this process."""
         ...
+
+    def hold(self) -> None:
+        """Read nothing more from the peer until `read_on`."""
+        ...
+
+    def read_on(self) -> None: ...
 
     def stalled(self) -> bool:
         """Whether the peer has not yet confirmed all bytes. Costs more than `unsent`."""
@@ -112,6 +119,11 @@ class SessionPort(Protocol):
 class Host(Protocol):
     """What a session may ask of the gateway."""
 
+    @property
+    def budgets(self) -> Budgets:
+        """What the session's device may do, over all connections."""
+        ...
+
     def greet(self, check: Callable[[], None]) -> None:
         """Run `check` when it is this newcomer's turn."""
         ...
@@ -134,10 +146,6 @@ class Host(Protocol):
 
     def submit(self, records: Sequence[Record]) -> None:
         """Hand records to the desk. Their form was checked."""
-        ...
-
-    def share_wait_ms(self, account: int, pace: Pace, now: int) -> int:
-        """Take one from the account's share of this pace. Returns 0, or how long to wait for the next one."""
         ...
 
     def ready(self, session: SessionPort) -> None:

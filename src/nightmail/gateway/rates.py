@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
+from nightmail.wire.networks import networks
+
+FORGOTTEN_PART = 10
+"""When there are too many buckets, a tenth is forgotten."""
+NETWORKS = 10_000
+"""Networks that are counted, of each width."""
+
 
 class Bucket:
     """Holds up to `burst`, gains `per_s` each second. Time is an argument, in ms."""
@@ -39,21 +48,52 @@ class Bucket:
 
 
 class Shares:
-    """A bucket for each of many. Above `most` of them, the one that was idle for longest is forgotten."""
+    """A bucket for each of many. Above `most` of them, those that have used least are forgotten, a tenth at once."""
 
-    __slots__ = ("_buckets", "_most", "_per_minute")
+    __slots__ = ("_buckets", "_burst", "_most", "_per_s")
 
-    def __init__(self, per_minute: int, most: int) -> None:
-        self._per_minute, self._most = per_minute, most
-        self._buckets: dict[int, Bucket] = {}
+    def __init__(self, per_s: float, burst: int, most: int) -> None:
+        self._per_s, self._burst, self._most = per_s, burst, most
+        self._buckets: dict[Hashable, Bucket] = {}
 
     def __len__(self) -> int:
         return len(self._buckets)
 
-    def wait_ms(self, who: int, now: int) -> int:
-        """Take one from the share of `who` and return 0, or return how long until there is one."""
-        bucket = self._buckets.pop(who, None) or Bucket(self._per_minute / 60, self._per_minute, now)
-        self._buckets[who] = bucket  # At the end: the last to be forgotten.
-        if len(self._buckets) > self._most:
-            del self._buckets[next(iter(self._buckets))]
-        return 0 if bucket.take(now) else bucket.wait_ms()
+    def bucket(self, who: Hashable, now: int) -> Bucket:
+        """The bucket of `who`, the same one each time."""
+        if (bucket := self._buckets.get(who)) is None:
+            if len(self._buckets) >= self._most:
+                self._forget(now)
+            bucket = self._buckets[who] = Bucket(self._per_s, self._burst, now)
+        return bucket
+
+    def wait_ms(self, who: Hashable, now: int, amount: int = 1) -> int:
+        """Take `amount` from the share of `who` and return 0, or return how long until it is there."""
+        bucket = self.bucket(who, now)
+        return 0 if bucket.take(now, amount) else bucket.wait_ms(amount)
+
+    def _forget(self, now: int) -> None:
+        """A full bucket says nothing; then the fullest ones go."""
+        levels = {who: bucket.level(now) for who, bucket in self._buckets.items()}
+        by_use = sorted(levels, key=levels.__getitem__, reverse=True)
+        for who in by_use[: max(1, self._most // FORGOTTEN_PART)]:
+            del self._buckets[who]
+
+
+def per_minute(number: int, most: int) -> Shares:
+    """So many within a minute, and as many at once."""
+    return Shares(number / 60, number, most)
+
+
+class NetworkRates:
+    """A rate for each network that an address belongs to."""
+
+    def __init__(self, per_s: float, burst: int) -> None:
+        self._shares = [Shares(per_s * wider, burst * wider, NETWORKS) for wider in (1, 2, 4)]
+
+    def wait_ms(self, address: str, now: int, amount: int = 1) -> int:
+        """Take `amount` and return 0, or return how long until it is there."""
+        if not address:
+            return 0
+        pairs = zip(self._shares, networks(address), strict=False)
+        return max(shares.wait_ms(network, now, amount) for shares, network in pairs)

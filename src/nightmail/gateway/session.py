@@ -14,7 +14,7 @@ from enum import IntEnum
 
 from nightmail.engine.ports import REF_BITS, Seat
 from nightmail.model.answers import Said
-from nightmail.model.ids import DEVICE_BITS, account_of
+from nightmail.model.ids import account_of
 from nightmail.model.records import Acked, Pace, ReceiptsAcked, Record
 from nightmail.model.refusals import Malformed, RateLimited
 from nightmail.model.rows import Account
@@ -41,17 +41,22 @@ STRANGER, CHECKING, LIVE, CLOSING = Stage
 LINGER_MS = 2_000
 """How long a peer has to read the last frame before the connection is cut."""
 
+HOLD_MS = 250
+"""How long at most, in ms, nothing is read from a device that has sent faster than it may."""
+
 SEND, ITEM = Pace.SEND, Pace.ITEM
 
 
 class Session:
     __slots__ = (
-        "_address", "_armed", "_gateway", "_items", "_line", "_lookups", "_opened", "_pump", "_sends", "_shared",
-        "_stuck", "device", "heard", "link", "out", "queued", "seat", "stage",
+        "_address", "_armed", "_early_frames", "_gateway", "_items", "_line", "_lookups", "_opened", "_peer", "_pump",
+        "_received", "_sends",
+        "_shared", "_stuck", "device", "heard", "link", "out", "queued", "seat", "stage",
     )  # fmt: skip
 
-    def __init__(self, gateway: Host, shared: Shared, link: Link, now: int) -> None:
-        self._gateway, self._shared, self.link = gateway, shared, link
+    def __init__(self, gateway: Host, shared: Shared, link: Link, now: int, peer: str = "") -> None:
+        """`peer` is the address at the other end, as far as it is known."""
+        self._gateway, self._shared, self.link, self._peer = gateway, shared, link, peer
         self.stage: Stage = STRANGER
         self.device = 0
         self.heard = self._opened = now
@@ -60,11 +65,14 @@ class Session:
         self.queued = False
         self.seat: Seat | None = None
         self._line = self._address = 0
+        self._early_frames = 0
+        """Control frames and fragments before the device was recognized."""
         self._armed = False
         self._stuck = 0
         """Since when the device has read nothing from its socket; 0 while it reads."""
         self._sends: Bucket | None = None
         self._items: Bucket | None = None
+        self._received: Bucket | None = None
         self._pump: Pump | None = None
         self._lookups: Lookups | None = None
         """Device lists that the device asked for, while there are any."""
@@ -81,7 +89,7 @@ class Session:
             try:
                 items = decode_from_device(data)
             except BadFrame as error:
-                counters.malformed += 1
+                counters.refuse("malformed", self._peer)
                 self.close(CloseCode.MALFORMED, str(error))
                 return
             self._take(items, now)
@@ -90,14 +98,40 @@ class Session:
         elif stage is CHECKING:
             self.close(CloseCode.OUT_OF_STATE)
 
+    def charge(self, now: int) -> bool:
+        """Count a frame that brings no item: a control frame, a fragment, an empty array. False: too many, closed."""
+        if self._items is not None:
+            paid = self._items.take(now)
+        else:
+            self._early_frames += 1
+            paid = self._early_frames <= self._shared.limits.hello_frames
+        if not paid:
+            self.close(CloseCode.TOO_FAST)
+        return paid
+
+    def charge_bytes(self, size: int, now: int) -> None:
+        """So much was read at once. Nothing more is read while the account is above its rate."""
+        if self._received is None:
+            return
+        self._received.spend(size)
+        if self._received.level(now) < 0:
+            self._hold(now, self._received.wait_ms(0))
+
+    def _hold(self, now: int, ms: int) -> None:
+        self.link.hold()
+        self._shared.wheel.add(now + min(ms, HOLD_MS), lambda _: self.link.read_on())
+
     def _take(self, items: list[Hello | Ask | Look | Ping], now: int) -> None:
         """Everything one frame says. This is where a message costs most, so it calls few functions."""
         gateway, device, address, check = self._gateway, self.device, self._address, self._shared.form.check
         records: list[Record] = []
         acks: list[Acked | ReceiptsAcked] = []
         sends = 0
-        if len(items) > self._shared.items_max:
-            self.close(CloseCode.TOO_FAST)
+        if not 0 < len(items) <= self._shared.items_max:
+            if items:
+                self.close(CloseCode.TOO_FAST)
+            else:
+                self.charge(now)
             return
         for item in items:
             if type(item) is Ask:
@@ -112,7 +146,7 @@ class Session:
                         sends += 1
                     elif type(body) is Acked or type(body) is ReceiptsAcked:
                         acks.append(body)
-                    elif pace is not ITEM and (wait_ms := gateway.share_wait_ms(device >> DEVICE_BITS, pace, now)):
+                    elif pace is not ITEM and (wait_ms := gateway.budgets.wait_ms(device, self._peer, body, now)):
                         if ref:
                             self.out.append(Answered(ref, RateLimited(wait_ms)))
                         continue
@@ -120,7 +154,7 @@ class Session:
             elif type(item) is Ping:
                 self.out.append(Pong(item.nonce, self._shared.clock()))
             elif type(item) is Look:
-                self._look(item)
+                self._look(item, now)
             else:
                 self.close(CloseCode.OUT_OF_STATE)
         assert self._sends is not None
@@ -148,9 +182,11 @@ class Session:
             if record.body.pace is not SEND or self._sends.take(now):
                 taken.append(record)
             else:
-                self._shared.counters.rate_limited += 1
+                self._shared.counters.refuse("rate_limited", self._peer)
                 if record.via:
                     self.out.append(Answered(record.via & REF_MAX, RateLimited(self._sends.wait_ms())))
+        # Reading what is then refused costs as much as the messages: what still comes waits in the peer's socket.
+        self._hold(now, HOLD_MS)
         return taken
 
     def _see_acks(self, acks: list[Acked | ReceiptsAcked], now: int) -> None:
@@ -168,19 +204,21 @@ class Session:
         self._arm()
 
     def _refuse(self, ref: int, refusal: Malformed) -> None:
-        self._shared.counters.malformed += 1
+        self._shared.counters.refuse("malformed", self._peer)
         if ref:
             self.out.append(Answered(ref, refusal))
         else:
             self.close(CloseCode.MALFORMED, refusal.sentence)
 
-    def _look(self, look: Look) -> None:
+    def _look(self, look: Look, now: int) -> None:
         if not is_well_formed(look):
             self.close(CloseCode.MALFORMED, "no such ref or account")
             return
         if self._lookups is None:
-            self._lookups = Lookups(self._shared.desk, self.out, self._list_found)
-        self._lookups.add(look)
+            looks = self._gateway.budgets.of(self.device, self._peer, now).looks
+            self._lookups = Lookups(self._shared, looks, self.out, self._list_found)
+        if not self._lookups.add(look):
+            self.close(CloseCode.TOO_FAST)
 
     def _list_found(self) -> None:
         if self._lookups is not None and self._lookups.finished:
@@ -193,7 +231,7 @@ class Session:
         try:
             hello = decode_hello(data)
         except BadFrame as error:
-            self._shared.counters.malformed += 1
+            self._shared.counters.refuse("malformed", self._peer)
             self.close(CloseCode.MALFORMED, str(error))
             return
         if rejection := check_hello(hello):
@@ -211,7 +249,7 @@ class Session:
             return
         device = recognize(hello, row)
         if device is None:
-            self._shared.counters.unauthorized += 1
+            self._shared.counters.refuse("unauthorized", self._peer)
             self.close(CloseCode.UNAUTHORIZED)
             return
         self._go_live(hello, arrived)
@@ -219,12 +257,11 @@ class Session:
             self.low()
 
     def _go_live(self, hello: Hello, arrived: int) -> None:
-        shared, limits = self._shared, self._shared.limits
+        shared = self._shared
         self.device, self.stage = hello.device, LIVE
         self._line = shared.desk.open_line(self.answered)
         self._address = self._line << REF_BITS
-        self._sends = Bucket(limits.sends_per_s, limits.sends_burst, arrived)
-        self._items = Bucket(limits.items_per_s, limits.items_burst, arrived)
+        self._sends, self._items, self._received, _ = self._gateway.budgets.of(self.device, self._peer, arrived)
         self._pump = Pump(self.device, cursors_of(hello), shared, self.out, self.wake)
         # Between the answer to the handshake and the Hello lies one round trip.
         self._pump.measured(arrived - self._opened)
@@ -347,6 +384,8 @@ class Session:
         if self.stage is CLOSING:
             return
         was_live, self.stage = self.stage is LIVE, CLOSING
+        if code is CloseCode.TOO_FAST:
+            self._shared.counters.refuse("too_fast", self._peer)
         sentence = sentence or SENTENCES[code]
         if was_live:
             self._send([*self.out, Goodbye(code, sentence, 0)])

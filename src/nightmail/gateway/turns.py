@@ -1,6 +1,7 @@
 """Whose turn it is: in one turn of the event loop each session sends at most one frame.
 
-Knows:   the sessions with pending output, those that catch up (drains), and the newcomers to be checked.
+Knows:   the sessions with pending output, those that catch up (drains), the newcomers to be checked, and the
+         connections that have more to be read than their share of a turn.
 Touches: a session, by `flush`.
 Never:   knows what a session sends.
 
@@ -23,7 +24,7 @@ SEEN_DEVICES = 100_000
 class Turns:
     def __init__(self, drains_at_once: int, soon: Callable[[], None]) -> None:
         self.drains_at_once = drains_at_once
-        """Drains per turn, and newcomers per turn."""
+        """Drains per turn, newcomers per turn, and connections that are read on from per turn."""
         self._soon = soon
         self._ready: list[SessionPort] = []
         self._drains: list[tuple[int, int, SessionPort]] = []
@@ -33,10 +34,16 @@ class Turns:
         """Drains that wait for the next tick, because the server is under pressure."""
         self._newcomers: deque[Callable[[], None]] = deque()
         self._last_seen: dict[int, int] = {}
+        self._readers: deque[Callable[[], None]] = deque()
 
     def greet(self, check: Callable[[], None]) -> None:
         """Check a newcomer when it is its turn."""
         self._newcomers.append(check)
+        self._soon()
+
+    def next_turn(self, read: Callable[[], None]) -> None:
+        """Read on from a connection in a later turn, after those that wait already."""
+        self._readers.append(read)
         self._soon()
 
     def saw(self, device: int, at: int) -> None:
@@ -69,7 +76,10 @@ class Turns:
         if self._newcomers:
             for _ in range(min(self.drains_at_once, len(self._newcomers))):
                 self._newcomers.popleft()()
-        if self._ready or self._drains or self._newcomers:
+        if self._readers:
+            for _ in range(min(self.drains_at_once, len(self._readers))):
+                self._readers.popleft()()
+        if self._ready or self._drains or self._newcomers or self._readers:
             self._soon()
 
     def tick(self) -> None:

@@ -30,7 +30,10 @@ WHOLE = FIN | BINARY
 CONTROL_BYTES = 125
 """RFC 6455, 5.5."""
 REASON_BYTES = CONTROL_BYTES - 2
-_incoming = memoryview(bytearray(256 * 1024))
+READ_BYTES = 256 * 1024
+CHARGED_BYTES = 4_096
+"""A smaller read is not charged by its bytes: what it can bring is limited by number."""
+_incoming = memoryview(bytearray(READ_BYTES))
 """One buffer for all connections: its content is taken before the next read begins."""
 
 
@@ -40,17 +43,30 @@ class WebSocket(asyncio.BufferedProtocol):
     __slots__ = (
         "_closing",
         "_fragments",
+        "_held",
         "_limits",
+        "_next_turn",
         "_now",
         "_partial",
         "_peer_closed",
         "_session",
+        "_share",
         "_small",
         "_transport",
+        "_unread",
     )
 
-    def __init__(self, limits: GatewayLimits, now: Callable[[], int]) -> None:
-        self._limits, self._now = limits, now
+    def __init__(
+        self, limits: GatewayLimits, now: Callable[[], int], next_turn: Callable[[Callable[[], None]], None]
+    ) -> None:
+        """`next_turn` calls what it is given in a later turn of the event loop."""
+        self._limits, self._now, self._next_turn = limits, now, next_turn
+        self._share = range(limits.turn_frames)
+        """The frames of one turn. The loop over them counts without a variable."""
+        self._held = False
+        """Nothing is read: the share of this turn is used up, or the session wants it so, or the link is closing."""
+        self._unread = False
+        """The peer does not read, so nothing is read from it."""
         self._small = min(limits.hello_bytes, limits.frame_bytes)
         """A frame up to this size is allowed before and after the `Hello`."""
         self._partial: bytearray | None = None
@@ -74,7 +90,7 @@ class WebSocket(asyncio.BufferedProtocol):
         if not self._closing:
             reason = sentence.encode()[:REASON_BYTES].decode("utf-8", "ignore").encode()
             self._write(CLOSE, struct.pack(">H", code) + reason)
-            self._closing = True
+            self._closing = self._held = True
             self._partial = self._fragments = None
             if self._peer_closed or not self._transport.can_write_eof():
                 self._transport.close()
@@ -89,6 +105,20 @@ class WebSocket(asyncio.BufferedProtocol):
 
     def unsent(self) -> int:
         return self._transport.get_write_buffer_size()
+
+    def hold(self) -> None:
+        if not self._held:
+            self._held = True
+            self._transport.pause_reading()
+
+    def read_on(self) -> None:
+        if self._closing:
+            return
+        self._held = False
+        if self._partial is not None:
+            self.take(memoryview(b""))
+        if not self._held and not self._unread:
+            self._transport.resume_reading()
 
     def stalled(self) -> bool:
         if self._transport.get_write_buffer_size():
@@ -117,6 +147,11 @@ class WebSocket(asyncio.BufferedProtocol):
         return _incoming
 
     def buffer_updated(self, nbytes: int) -> None:
+        if nbytes > CHARGED_BYTES and not self._closing:
+            self._session.charge_bytes(nbytes, self._now())
+            if nbytes == READ_BYTES:
+                # The event loop would read again at once, up to 32 times in this turn.
+                self._wait_turn()
         self.take(_incoming[:nbytes])
 
     def take(self, data: memoryview) -> None:
@@ -134,10 +169,18 @@ class WebSocket(asyncio.BufferedProtocol):
         elif taken:
             del partial[:taken]
 
+    def _wait_turn(self) -> None:
+        """This connection has used its share of the turn: the others come first."""
+        if not self._held:
+            self.hold()
+            self._next_turn(self.read_on)
+
     def _parse(self, data: memoryview) -> int:
-        """Handle the whole frames in `data`; returns how many bytes they took."""
+        """Handle the whole frames in `data`, up to a share of the turn; returns how many bytes they took."""
         at, size = 0, len(data)
-        while size - at >= 2 and not self._closing:
+        for _ in self._share:
+            if size - at < 2 or self._held:
+                break
             first, second = data[at], data[at + 1]
             length, start = second & LENGTH, at + 6
             if length >= 126:
@@ -158,6 +201,9 @@ class WebSocket(asyncio.BufferedProtocol):
                 self._session.receive(payload, self._now())
             else:
                 self._unusual(first, payload)
+        else:
+            if at < size:
+                self._wait_turn()
         return at
 
     def _complaint(self, first: int, second: int, length: int) -> CloseCode | None:
@@ -180,6 +226,8 @@ class WebSocket(asyncio.BufferedProtocol):
     def _unusual(self, first: int, payload: bytes) -> None:
         """Control frames, and messages in several frames."""
         opcode = first & OPCODE
+        if not self._session.charge(self._now()):
+            return
         if opcode == PING:
             self._write(PONG, payload)
         elif opcode == CLOSE:
@@ -195,18 +243,21 @@ class WebSocket(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         # A device that does not read is not read from: its questions would only add to the unsent answers.
+        self._unread = True
         if not self._closing:
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
+        self._unread = False
         if not self._closing:
-            self._transport.resume_reading()
+            if not self._held:
+                self._transport.resume_reading()
             self._session.wake()
 
     def eof_received(self) -> bool:
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._closing = True
+        self._closing = self._held = True
         self._partial = self._fragments = None
         self._session.lost()

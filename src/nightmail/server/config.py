@@ -42,14 +42,15 @@ class ServerSettings(Struct, frozen=True):
     """The address to listen at. Only this machine can reach the default; 0.0.0.0 is every IPv4 address, :: all."""
     port: int = 8640
     """The port for everything: devices, HTTP, metrics. 0: any that is free."""
-    node: str = ""
-    """This server's name, for devices and logs; empty: the machine's name."""
+    node: str = "nightmail"
+    """This server's name, for devices and logs. Devices are told it, so it should not be the machine's."""
     tls_cert_file: str = ""
     """A certificate and its chain, PEM; empty: no TLS."""
     tls_key_file: str = ""
     """The certificate's private key, PEM; empty: it stands in the same file."""
     trusted_proxies: str = ""
-    """Addresses, with commas between, whose X-Forwarded-For is believed."""
+    """Addresses and networks, with commas between, whose X-Forwarded-For is believed. Name your proxy here: otherwise
+    all that it forwards counts as one address."""
     drain_ms: int = 15_000
     """On stop, how long devices and requests may take to leave, in ms; then they are cut off."""
     save_ms: int = 15_000
@@ -82,7 +83,7 @@ class AccountSettings(Struct, frozen=True):
 class OperatorSettings(Struct, frozen=True):
     token: str = ""
     """What an operator shows, 16 characters or more; empty: made at the first start, in the file operator.token."""
-    open_metrics: bool = True
+    open_metrics: bool = False
     """Whether /metrics answers without the operator's token."""
 
 

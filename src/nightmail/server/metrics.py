@@ -32,7 +32,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 GATEWAY: dict[str, str] = {
     "bytes_in": "Bytes of frames from devices.",
     "bytes_out": "Bytes of frames to devices.",
-    "claims_limited": "Claims of keys refused because an account claimed too many.",
+    "claims_limited": "Claims of keys refused because an account or an address claimed too many.",
     "closed": "Connections that ended.",
     "connected": "Devices that said who they are, and were known.",
     "displaced": "Connections that ended because the same device connected again.",
@@ -42,11 +42,13 @@ GATEWAY: dict[str, str] = {
     "links_limited": "Links of devices refused because an account linked too many.",
     "malformed": "Frames and items that could not be read.",
     "not_admitted": "Connections that were told to come back later.",
-    "rate_limited": "Messages refused because a device sent too fast.",
+    "rate_limited": "Messages refused because an account sent too fast.",
     "repeated": "Entries that were offered again because they were not acknowledged.",
+    "requests_limited": "HTTP requests refused because one address sent too many.",
     "strangers_dropped": "Connections let go because too many had not said who they are.",
     "submitted": "Records that devices submitted.",
     "suspected": "Devices that stopped acknowledging and count as offline.",
+    "too_fast": "Connections closed because they sent more than any honest client.",
     "unauthorized": "Connections with an unknown device or a wrong token.",
 }
 """Counter of the gateway → what it means. A test sees that none is missing."""

@@ -17,10 +17,10 @@ import asyncio
 import hashlib
 import os
 import random
-import socket
 import time
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 
 from nightmail.api.app import Surroundings, app
 from nightmail.engine.desk import LoopDesk
@@ -28,17 +28,21 @@ from nightmail.engine.machine_errors import MACHINE_ERRORS, as_engine_error
 from nightmail.engine.memory import MemoryRegistry
 from nightmail.gateway.door import door
 from nightmail.gateway.gateway import Gateway
+from nightmail.gateway.proxies import Proxies
+from nightmail.gateway.requests import HttpPlaces
 from nightmail.model.forms import Form
 from nightmail.outlets.webhooks import Webhook
 
 from .code_webhook import deliver_by, webhook_of
-from .config import Config
+from .config import Config, ServerSettings
 from .heart import Heart, clock, pace
 from .listening_socket import ListeningSocket
+from .memory import trim
 from .message_counts import MessageCounts
 from .metrics import Metrics
-from .observe import Figures, log
+from .observe import Figures, log, log_refusals
 from .operator import operator_token
+from .private_files import make_private
 from .secret_files import secret_from
 
 SECRET_FILE = "accounts.secret"  # noqa: S105 (a name)
@@ -60,7 +64,7 @@ class Node:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.name = config.server.node or socket.gethostname()
+        self.name = config.server.node or ServerSettings().node
         self.figures = Figures()
         self.draining = False
         self.started_at = clock() / 1000
@@ -78,6 +82,9 @@ class Node:
         self.fell = loop.create_future()
         config = self.config
         self.desk = desk = LoopDesk(os.urandom, pace)
+        folder = Path(config.data.folder)
+        if opened := make_private(folder):
+            log.warning("the data folder was open to others; it is closed to them", extra={"names": opened[:10]})
         self.heart = heart = Heart(config, self.figures, self._post, self._later, desk.on_effects)
         try:
             self._webhook = webhook_of(config.accounts)
@@ -105,15 +112,16 @@ class Node:
                     deliver=deliver_by(self._webhook) if self._webhook else None,
                     open_metrics=config.operator.open_metrics,
                     soon=self._soon,
+                    on_registered=lambda account: gateway.budgets.registered(account, pace()),
                     clock=clock,
                     pace=pace,
                     not_ready=self.not_ready,
                     scrape=self.metrics.scrape,
-                    node=self.name,
                     version=version("nightmail"),
                 )
             )
-            self.listener = ListeningSocket(config.server, application, door(gateway), config.http.connections)
+            doors = door(gateway, Proxies(config.server.trusted_proxies), HttpPlaces(config.http.address_connections))
+            self.listener = ListeningSocket(config.server, application, doors, config.http.connections)
             self._tick_at = loop.time()
             self._tick()
             await self.listener.start()
@@ -217,6 +225,8 @@ class Node:
             self.heart.adopt_settings()
         if self._ticks % DEPTH_TICKS == 0:
             self.message_counts.turn()
+            log_refusals(self.gateway.counters)
+            self._event_loop.run_in_executor(None, trim)
 
     def _post(self, callback: Callable[[], None]) -> None:
         """From any thread."""

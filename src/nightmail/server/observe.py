@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from nightmail.engine.filelog import FileLog
 from nightmail.engine.loop import Watcher
 from nightmail.engine.ports import Checkpoint
+from nightmail.gateway.counters import RefusalCounts
 
 from .config import LogSettings
 
@@ -153,6 +154,20 @@ class LogWatcher(Watcher):
 
     def on_repeated(self) -> None:
         self._figures.repeated += 1
+
+
+# --- refusals ---------------------------------------------------------------------------------
+
+REFUSALS_LOGGED = 20
+"""Fewer of one kind between two looks are everyday life."""
+
+
+def log_refusals(counters: RefusalCounts) -> None:
+    """One line for each kind of which there were many since the last call. Names networks, and nothing else."""
+    for kind, (count, busiest, its_count) in sorted(counters.take_refusals().items()):
+        if count >= REFUSALS_LOGGED:
+            extra = {"kind": kind, "count": count, "busiest": busiest, "its_count": its_count}
+            log.warning("much was refused", extra=extra)
 
 
 # --- lines ------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The process around a node: signals, limits of the machine, and how it ends.
 
 Knows:   what an exit code means.
-Touches: signals, the collector, the number of open files.
+Touches: signals, the collector, the number of open files, the rights of new files.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from nightmail.engine.ports import Damaged, EngineError, InUse, TooNew, Unwritab
 
 from .config import Config
 from .listening_socket import CannotListen
+from .memory import limit_arenas
 from .node import Fell, Node
 from .observe import log, set_up_logging
+from .private_files import UMASK
 
 GC_THRESHOLDS = (50_000, 20, 50)
 """Messages make no cycles, so a collection rarely finds anything and costs latency."""
@@ -49,6 +51,8 @@ def run(
     `on_failed` is told the same: the exit code and the sentence.
     """
     set_up_logging(config.log)
+    os.umask(UMASK)
+    limit_arenas()
     raise_open_files()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:

@@ -33,11 +33,14 @@ START_S = 60.0
 SMALL: Mapping[str, object] = {
     "data.segment_bytes": 4 << 20,
     "gateway.stop_ms": 1,
+    "gateway.address_connects_burst": 1_000_000,
+    "gateway.address_requests_burst": 1_000_000,
     "http.registrations_per_minute": 0,
     "http.links_per_minute": 4_095,
     "log.level": "warning",
 }
-"""For tests: little disk, a quick stop, no limits on registering and linking. None affects delivery."""
+"""For tests: little disk, a quick stop, no limits on registering, linking, and on what one address does. None affects
+delivery."""
 
 
 class ServerFailed(Exception):

@@ -1,0 +1,284 @@
+"""The attacks, each a coroutine that goes on until it is cancelled.
+
+Knows:   what costs a server most for the least bytes.
+Never:   more than `RATE_BYTES` per second on one connection where the number of frames is the point: an attacker with
+         a whole line is a matter for the network.
+
+Run in a process of its own:  python -m attacks.hostile NAME PORT SECONDS VICTIM
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import resource
+import sys
+from collections.abc import Awaitable, Callable
+
+from nightmail.model.ids import account_id
+from nightmail.model.records import Claimed, Listed
+from nightmail.model.refusals import RateLimited
+from nightmail.wire.items import Answered, Ask, Look
+
+from .calm import WINDOW, message
+from .connection import BINARY, CONTINUATION, FIN, HANDSHAKE, PING, Connection, Person, Refused, frame, register
+
+ADDRESSES = ("127.0.0.66", "127.0.0.67")
+RATE_BYTES = 2_500_000
+PIECE_S = 0.01
+MANY = 1_000
+EMPTY_ARRAY = frame(b"\x90")
+
+
+class Attack:
+    """What every attack has: a port, a victim, and a count of refusals."""
+
+    def __init__(self, port: int, victim: int) -> None:
+        self.port, self.victim = port, victim
+        self.refused = 0
+
+    async def again(self, once: Callable[[], Awaitable[None]]) -> None:
+        """Do it again and again, whatever the server says to it."""
+        while True:
+            try:
+                await once()
+            except (Refused, OSError):
+                self.refused += 1
+                await asyncio.sleep(0.005)
+
+    async def crowd(self, count: int, one: Callable[[int], Awaitable[None]]) -> None:
+        """So many of them at once, from two addresses."""
+
+        async def member(number: int) -> None:
+            await self.again(lambda: one(number))
+
+        await asyncio.gather(*(member(number) for number in range(count)))
+
+    async def person(self, name: str, address: str = ADDRESSES[0]) -> Person:
+        return await register(self.port, f"hostile-{name}", address)
+
+    async def flood(self, connection: Connection, piece: bytes) -> None:
+        """Repeat a frame at the rate, until the connection ends."""
+        times = max(1, int(RATE_BYTES * PIECE_S) // len(piece))
+        ended = asyncio.create_task(connection.reader.read())
+        try:
+            while not ended.done():
+                await connection.say(piece * times)
+                await asyncio.sleep(PIECE_S)
+        finally:
+            ended.cancel()
+        raise Refused
+
+
+# --- frames -------------------------------------------------------------------------------------
+
+
+async def empty_frames(attack: Attack) -> None:
+    who = await attack.person("empty")
+
+    async def once() -> None:
+        async with Connection(attack.port, ADDRESSES[0]) as connection:
+            await connection.greet(who)
+            await attack.flood(connection, EMPTY_ARRAY)
+
+    await attack.again(once)
+
+
+def before_the_hello(beginning: bytes, piece: bytes) -> Callable[[Attack], Awaitable[None]]:
+    """Two strangers without an account repeat a frame."""
+
+    async def run(attack: Attack) -> None:
+        async def once(number: int) -> None:
+            async with Connection(attack.port, ADDRESSES[number % 2]) as connection:
+                await connection.upgrade()
+                await connection.say(beginning)
+                await attack.flood(connection, piece)
+
+        await attack.crowd(2, once)
+
+    return run
+
+
+async def oversized_frames(attack: Attack) -> None:
+    who = await attack.person("oversized")
+
+    async def once() -> None:
+        async with Connection(attack.port, ADDRESSES[0]) as connection:
+            await connection.greet(who)
+            await connection.say(frame(bytes(2 << 20)))
+            await attack.flood(connection, bytes(1 << 14))
+
+    await attack.again(once)
+
+
+# --- connections and requests -------------------------------------------------------------------
+
+
+async def connect_flood(attack: Attack) -> None:
+    async def once(number: int) -> None:
+        async with Connection(attack.port, ADDRESSES[number % 2]) as connection:
+            await connection.upgrade()
+            await asyncio.sleep(PIECE_S)
+
+    await attack.crowd(32, once)
+
+
+async def slow_handshakes(attack: Attack) -> None:
+    async def once(number: int) -> None:
+        async with Connection(attack.port, ADDRESSES[number % 2]) as connection:
+            for byte in HANDSHAKE:
+                await connection.say(bytes((byte,)))
+                await asyncio.sleep(0.5)
+                if connection.reader.at_eof():
+                    raise Refused
+
+    await attack.crowd(MANY, once)
+
+
+async def bad_upgrades(attack: Attack) -> None:
+    async def once(number: int) -> None:
+        async with Connection(attack.port, ADDRESSES[number % 2]) as connection:
+            await connection.say(HANDSHAKE.replace(b"Host: ", b"Host: twice\r\nHost: "))
+            await connection.reader.read()
+            raise Refused
+
+    await attack.crowd(16, once)
+
+
+async def unfinished_bodies(attack: Attack) -> None:
+    who = await attack.person("unfinished")
+    head = (
+        f"PUT /v1/devices HTTP/1.1\r\nHost: here\r\nAuthorization: {who.bearer}\r\n"
+        "Content-Type: application/json\r\nContent-Length: 60000\r\n\r\n{"
+    ).encode()
+
+    async def once(number: int) -> None:
+        async with Connection(attack.port, ADDRESSES[number % 2]) as connection:
+            await connection.say(head)
+            await connection.reader.read()
+            raise Refused
+
+    await attack.crowd(MANY, once)
+
+
+async def health_flood(attack: Attack) -> None:
+    async def once(number: int) -> None:
+        async with Connection(attack.port, ADDRESSES[number % 2]) as connection:
+            if (await connection.ask("GET", "/healthz"))[0] != 200:
+                raise Refused
+
+    await attack.crowd(16, once)
+
+
+# --- records and questions ----------------------------------------------------------------------
+
+
+async def key_claims(attack: Attack) -> None:
+    people = [await attack.person(f"claims-{number}") for number in range(12)]
+
+    async def once(number: int) -> None:
+        async with Connection(attack.port, ADDRESSES[0]) as connection:
+            await connection.greet(people[number])
+            request = 0
+            while True:
+                request += 1
+                await connection.items(Ask(request, Claimed(attack.victim, request)))
+                await _count_limited(attack, connection)
+
+    await attack.crowd(len(people), once)
+
+
+async def _count_limited(attack: Attack, connection: Connection) -> None:
+    for item in await connection.hear():
+        if isinstance(item, Answered) and isinstance(item.said, RateLimited):
+            attack.refused += 1
+
+
+async def looks(attack: Attack) -> None:
+    who = await attack.person("looks")
+
+    async def once() -> None:
+        async with Connection(attack.port, ADDRESSES[0]) as connection:
+            await connection.greet(who)
+            await connection.items(Ask(1, Listed(who.account, 2, (who.device,), bytes(60_000))))
+            while True:
+                await connection.items(*(Look(ref, who.account) for ref in range(1, 101)))
+                await connection.hear()
+
+    await attack.again(once)
+
+
+async def large_sends(attack: Attack) -> None:
+    who, to = await attack.person("large"), await attack.person("absent")
+    number = 0
+
+    async def once() -> None:
+        nonlocal number
+        async with Connection(attack.port, ADDRESSES[0]) as connection:
+            await connection.greet(who)
+            while True:
+                batch = [Ask(n % WINDOW + 1, message(who, to, n, bytes(60_000))) for n in range(number + 1, number + 9)]
+                await connection.items(*batch)
+                number += len(batch)
+                await _count_limited(attack, connection)
+
+    await attack.again(once)
+
+
+async def handles(attack: Attack) -> None:
+    who = await attack.person("handles")
+
+    async def over_http(number: int) -> None:
+        async with Connection(attack.port, ADDRESSES[1]) as connection:
+            status, _ = await connection.ask("GET", f"/v1/accounts/guess-{number}", bearer=who.bearer)
+            if status != 404:
+                raise Refused
+
+    async def by_look(_: int) -> None:
+        async with Connection(attack.port, ADDRESSES[0]) as connection:
+            await connection.greet(who)
+            guess = 0
+            while True:
+                await connection.items(*(Look(ref, account_id(f"guess-{guess + ref}")) for ref in range(1, 101)))
+                guess += 100
+                await connection.hear()
+
+    await asyncio.gather(attack.crowd(8, over_http), attack.crowd(1, by_look))
+
+
+ATTACKS: dict[str, Callable[[Attack], Awaitable[None]]] = {
+    "empty_frames": empty_frames,
+    "pings_before_hello": before_the_hello(b"", frame(b"", FIN | PING)),
+    "zero_length_continuations": before_the_hello(frame(b"", BINARY), frame(b"", CONTINUATION)),
+    "oversized_frames": oversized_frames,
+    "connect_flood": connect_flood,
+    "slow_handshakes": slow_handshakes,
+    "bad_upgrades": bad_upgrades,
+    "unfinished_bodies": unfinished_bodies,
+    "health_flood": health_flood,
+    "key_claims": key_claims,
+    "looks": looks,
+    "large_sends": large_sends,
+    "handles": handles,
+}
+
+
+async def run(name: str, port: int, seconds: float, victim: int) -> int:
+    """Returns how often the server refused something."""
+    attack = Attack(port, victim)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await ATTACKS[name](attack)
+    return attack.refused
+
+
+def main(words: list[str]) -> None:
+    name, port, seconds, victim = words
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    print(json.dumps({"refused": asyncio.run(run(name, int(port), float(seconds), int(victim)))}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
