@@ -28,7 +28,7 @@ from nightmail.cli.profiles import remember_servers
 from nightmail.client.profile.profile import Profile
 path = pathlib.Path(sys.argv[1])
 Profile(path).close()
-remember_servers(path, ["http://127.0.0.1:8640"])
+remember_servers(path, ["http://127.0.0.1:8640"], None)
 """
 
 
