@@ -33,6 +33,8 @@ RAISED: Mapping[str, str] = {
     "NIGHTMAIL_GATEWAY__ITEMS_PER_S": MANY,
     "NIGHTMAIL_GATEWAY__ITEMS_BURST": MANY,
     "NIGHTMAIL_HTTP__REGISTRATIONS_PER_MINUTE": "0",
+    "NIGHTMAIL_LIMITS__STRANGER_ENTRIES": MANY,
+    "NIGHTMAIL_LIMITS__STRANGER_BYTES": MANY,
 }
 """One benchmark device sends as much as thousands, so limits per device are lifted."""
 ADMIT_ALL: Mapping[str, str] = {

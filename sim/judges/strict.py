@@ -168,6 +168,8 @@ class StrictState(ShardState):
         self.keys = self._watched(self.keys, Kept.KEYS, self.owns_device)
         self.mailboxes = self._watched(self.mailboxes, Kept.MAILBOX, self.owns_device)
         self.receipts = self._watched(self.receipts, Kept.RECEIPTS, self.owns_device)
+        self.shares = self._watched(self.shares, Kept.SHARES, self.owns_device)
+        self.known = self._watched(self.known, Kept.KNOWN, self.owns)
         # Time and dead letters belong to whichever shard has them.
         self.due_hours = self._watched(self.due_hours, Kept.DUE_HOUR, lambda _: True)
         self.due = self._watched(self.due, Kept.DUE, lambda _: True)
@@ -291,6 +293,7 @@ def check_rows(state: StrictState, written: set[tuple[Kept, Any]]) -> None:
                 for lane, queue in enumerate(mailbox.lanes):
                     _check_queue(state, queue_id(key, lane), queue)
                 _check_bytes(state, key, mailbox)
+                _check_shares(state, key, mailbox)
             case PendingReceipts() as receipts:
                 _check_receipts(receipts)
             case Keys() as keys:
@@ -334,6 +337,22 @@ def _check_bytes(state: ShardState, device: int, mailbox: Mailbox) -> None:
     _expect(mailbox.bytes == size if all_here else mailbox.bytes >= size, "bytes that wait", (mailbox, size))
     if all_here:  # Those that were filed before fold 2 are not counted.
         _expect(mailbox.waking <= sum(entry.wakes for entry in entries), "entries that may wake", mailbox)
+
+
+def _check_shares(state: StrictState, device: int, mailbox: Mailbox) -> None:
+    """Whose entries wait is counted exactly, and only while the mailbox says so."""
+    if device not in state.shares.rows:
+        return
+    shares = state.watched[Kept.SHARES].unwatched(device)
+    _expect((shares is not None) == mailbox.shared, "shares that are counted", (mailbox, shares))
+    entries = [entry for lane in Lane for entry in state.entries.get(queue_id(device, lane), {}).values()]
+    if shares is None or len(entries) != mailbox.waiting:
+        return
+    held: dict[int, tuple[int, int]] = {}
+    for entry in entries:
+        number, size = held.get(account_of(entry.by), (0, 0))
+        held[account_of(entry.by)] = (number + 1, size + len(entry.ciphertext))
+    _expect(shares.held == held, "what each account holds", (shares, held))
 
 
 def _check_receipts(receipts: PendingReceipts) -> None:

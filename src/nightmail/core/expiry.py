@@ -13,7 +13,7 @@ from nightmail.model.records import Expired, Watched
 from nightmail.model.rows import DueItem, Entry, Mailbox, Need, Queue, queue_id
 from nightmail.model.words import Lane, Reason
 
-from . import due
+from . import due, shares
 from .gaps import add_gap, first_waiting
 from .mailbox import needs_entry, needs_front
 from .receipts import Verdicts
@@ -69,6 +69,8 @@ def _drop(state: ShardState, device: int, mailbox: Mailbox, lane: Lane, seqs: li
         return
     queue, number = mailbox.lanes[lane], queue_id(device, lane)
     verdicts = Verdicts(device)
+    if mailbox.shared:
+        shares.let_go(state, device, [state.entries[number][seq] for seq in seqs])
     for seq in seqs:
         entry = state.entries[number].pop(seq)
         queue.waiting -= 1
@@ -77,6 +79,8 @@ def _drop(state: ShardState, device: int, mailbox: Mailbox, lane: Lane, seqs: li
         if state.stored.get(number, 0) >= seq:
             state.dropped.append((number, seq))
         _fail(state, verdicts, device, lane, seq, entry, Reason.EXPIRED)
+    if mailbox.shared:
+        shares.forget_if_sparse(state, device, mailbox)
     state.mailboxes.put(device, mailbox, state.offset)
     verdicts.tell(state, lane)
 
@@ -144,6 +148,8 @@ def end_mailbox(state: ShardState, device: int) -> None:
         if state.stored.get(number, 0) > queue.acked:
             state.cleared[number] = queue.head
         verdicts.tell(state, lane)
+    if mailbox.shared:
+        state.shares.put(device, None, state.offset)
     state.mailboxes.put(device, None, state.offset)
     state.receipts.put(device, None, state.offset)
 

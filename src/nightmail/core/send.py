@@ -16,19 +16,21 @@ from nightmail.model.records import Copied, Receipted, Sent, Voided
 from nightmail.model.refusals import (
     AnyRefusal,
     MailboxFull,
+    ShareFull,
     StaleDevices,
     UnknownRecipient,
 )
-from nightmail.model.rows import Account, Entry, Need, Stream
+from nightmail.model.rows import Account, Entry, Mailbox, Need, Stream
 from nightmail.model.words import MessageState, Reason
 
-from . import mailbox, ring
+from . import mailbox, ring, shares
 from .mailbox import file
 from .numbering import answer_out_of_turn, needs_stream, take_number
 from .rules import Steps
 from .state import ShardState
 
 FAILED = MessageState.FAILED
+NOBODY: tuple[tuple[int, Mailbox, int], ...] = ()
 
 
 # --- a message --------------------------------------------------------------------------------
@@ -40,6 +42,7 @@ def needs_sent(state: ShardState, by: int, sent: Sent) -> list[Need]:
     for envelope in sent.envelopes:
         if account_of(envelope.device) == sent.to:
             mailbox.needs_filing(state, envelope.device, sent.life_ms, len(sent.envelopes), missing)
+            mailbox.needs_shares(state, envelope.device, len(envelope.ciphertext), missing)
     return missing
 
 
@@ -71,7 +74,9 @@ def step_sent(state: ShardState, by: int, via: int, sent: Sent) -> None:
         box = state.mailboxes.rows[device]
         assert box is not None
         # If it is sealed for one device only, that one has room: it was just checked.
-        if len(sent.envelopes) > 1 and mailbox.is_full(state, box):
+        if len(sent.envelopes) > 1 and (
+            mailbox.is_full(state, box) or not shares.has_room(state, device, box, by, len(envelope.ciphertext))
+        ):
             seq = 0
             full = Receipted(by, to, lane, device, FAILED, Reason.MAILBOX_FULL, state.now, ((n, n),))
             state.tell(account_of(by), full)
@@ -95,8 +100,9 @@ def _check(state: ShardState, account: Account | None, by: int, sent: Sent) -> A
         return _stale(account, by, sent)
     if sent.list_version != account.list_version:
         return _stale(account, by, sent)
-    limits, has_room = state.shard.limits, False
+    limits, has_room, crowded = state.shard.limits, False, NOBODY
     most, most_bytes = limits.mailbox_entries, limits.mailbox_bytes
+    few, few_bytes = limits.stranger_entries, limits.stranger_bytes
     for envelope in envelopes:
         device = envelope.device
         if listed.get(device) != envelope.registration or device == by:
@@ -104,16 +110,25 @@ def _check(state: ShardState, account: Account | None, by: int, sent: Sent) -> A
         box = state.mailboxes.rows[device]
         assert box is not None
         normal, high = box.lanes
-        if normal.waiting + high.waiting < most and box.bytes < most_bytes:
-            has_room = True
+        waiting = normal.waiting + high.waiting
+        if waiting < most and box.bytes < most_bytes:
+            # Below what a stranger may hold, nobody can hold too much.
+            if waiting < few and box.bytes + len(envelope.ciphertext) <= few_bytes and not box.shared:
+                has_room = True
+            else:
+                mailbox.look_at_shares(state, device, len(envelope.ciphertext))
+                crowded += ((device, box, len(envelope.ciphertext)),)
         if sent.life_ms or not box.due:
             mailbox.look_at_clock(state, box, sent.life_ms, count)
     if count > 1 and len({envelope.device for envelope in envelopes}) < count:
         return _stale(account, by, sent)  # One device named twice must not stand in for another.
+    for device, box, size in crowded:
+        shares.count(state, device, box, size)
+        has_room = shares.has_room(state, device, box, by, size) or has_room
     if has_room or (not envelopes and (sent.to == account_of(by) or (sent.of is not None and sent.own_envelopes))):
         return None  # Without envelopes: a note to oneself, or a re-seal that is only for a device of one's own.
     # An account without any device to deliver to is full in the same sense: later may do.
-    return MailboxFull(most)
+    return ShareFull(shares.most_entries(state, by, sent.to)) if crowded else MailboxFull(most)
 
 
 def _stale(account: Account, by: int, sent: Sent) -> StaleDevices:

@@ -30,6 +30,8 @@ class Kept(IntEnum):
     KEYS = 8
     LETTER_CLASSES = 9
     LETTER_PAGE = 10
+    SHARES = 16
+    KNOWN = 17
 
 
 class RowKey(NamedTuple):
@@ -200,6 +202,13 @@ class Account(Struct, array_like=True):
     lock: Lock | None = None
 
 
+class KnownAccounts(Struct, array_like=True):
+    """Whom an account knows: its devices say so when the person first writes to somebody, or saves them."""
+
+    accounts: dict[int, int] = field(default_factory=dict)
+    """Account → since when; oldest first."""
+
+
 class Claim(Struct, frozen=True, array_like=True, gc=False):
     """What somebody took, and when."""
 
@@ -307,6 +316,8 @@ class Mailbox(Struct, array_like=True, gc=False):
     """Of ciphertext, in both lanes. Less than there is where entries were filed before this was counted."""
     waking: int = 0
     """How many waiting entries may wake the device. Less than there are where some were filed in fold 1."""
+    shared: bool = False
+    """Whose entries wait is counted: there is a row of shares."""
 
     @property
     def waiting(self) -> int:
@@ -317,6 +328,14 @@ class Mailbox(Struct, array_like=True, gc=False):
         """So many bytes, and so many entries that may wake the device, wait no longer."""
         self.bytes = self.bytes - size if self.bytes > size else 0
         self.waking = self.waking - waking if self.waking > waking else 0
+
+
+class MailboxShares(Struct, array_like=True):
+    """How much of a mailbox each account holds. Exact while it exists: from when the mailbox is crowded until it is
+    nearly empty (core/shares.py)."""
+
+    held: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Account → (entries, bytes of ciphertext)."""
 
 
 ReceiptKey: TypeAlias = tuple[int, int, int, int, int, int]
@@ -358,8 +377,10 @@ Row: TypeAlias = (
     | LetterClasses
     | LetterPage
     | Account
+    | KnownAccounts
     | Keys
     | Stream
     | Mailbox
+    | MailboxShares
     | PendingReceipts
 )

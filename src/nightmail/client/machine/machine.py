@@ -23,7 +23,7 @@ from nightmail.client.link.framing import pack
 from nightmail.client.messages import Message
 from nightmail.client.own_devices.device_linking import PendingLink
 from nightmail.client.store.port import Store
-from nightmail.client.store.rows import Cursors, Identity
+from nightmail.client.store.rows import Contact, Cursors, Identity
 from nightmail.client.trust.e2ee_sealer import E2eeSealer
 from nightmail.e2ee.chance import SYSTEM, Chance
 from nightmail.e2ee.curves import signing_public
@@ -168,7 +168,16 @@ class Machine:
     ) -> Message:
         """Queue a message. Raises TooLarge; nothing is queued then."""
         self._at(now)
-        return self.parts.outbox.compose(to, body, kind, lane, life_ms)
+        message = self.parts.outbox.compose(to, body, kind, lane, life_ms)
+        self.parts.known_people.know(to)
+        return message
+
+    def save_contact(self, row: Contact, now: int) -> None:
+        """Keep what the person wants to remember about somebody."""
+        self._at(now)
+        self._context.store.put_contact(row)
+        if row.name:
+            self.parts.known_people.know(row.account)
 
     def mark_read(self, peer: int, now: int, only: Collection[str] | None = None) -> int:
         """Mark everything from a peer as read, or `only` these messages. How many became so."""
