@@ -91,7 +91,7 @@ def check_ticks(history: History, sender: Device, message: Message) -> None:
         if message.id in history.of(device).shown:
             # It may have expired on its way, too.
             failed = any(device in sender.seen.failed_at.get(attempt.key, ()) for attempt in attempts)
-            if place.state not in GOT_IT and not failed:
+            if place.state not in GOT_IT and not failed and not any(map(history.may_be_blocked, attempts)):
                 raise history.broke("ticks are true", f"{message.id} is shown on {device:x}, told is {place}")
         elif place.state is not Tick.FAILED and not any(map(history.may_be_blocked, attempts)):
             raise history.broke("ticks are true", f"{message.id} is not shown on {device:x}, told is {place}")
@@ -234,6 +234,9 @@ def check_delivered(town: Town, sender: Device, device: Device, key: Key) -> Non
     if device.me.device in seen.failed_at.get(key, {}):
         town.world.hit("expiry met an ack")
         return  # It expired on its way; the device had it, the ack came too late.
+    if town.history.may_be_blocked(town.history.by_number[key]):
+        town.world.hit("a block met an ack")
+        return  # It was ended while the device was handed it.
     raise town.history.broke(
         "receipts are equal at both ends",
         f"{device.name} has {key[2].name} {key[3]} of {sender.name}, who was not told",

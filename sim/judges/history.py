@@ -239,11 +239,9 @@ class History:
         return known[max(known)] - {message.by} if known else frozenset()
 
     def may_be_blocked(self, message: Message) -> bool:
+        """Whether its author may have been blocked when it was accepted or, while it waited, later."""
         sender = message.by >> 12
         return any(
-            account == message.to
-            and peer == sender
-            and since <= message.accepted_at
-            and (until is None or until >= message.sealed_at)
-            for account, peer, since, until in self.blocks
+            (account, peer) == (message.to, sender) and (until is None or until >= message.sealed_at)
+            for account, peer, _, until in self.blocks
         )

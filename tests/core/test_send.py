@@ -396,7 +396,7 @@ def test_the_operator_can_see_that_a_message_was_blocked(world: World) -> None:
     world.do(bob[1], Blocked(bob.account, alice.account, True))
     world.send(alice[1], bob)
     assert world.notes(bob) == [
-        Placed(START, alice[1], bob.account, NORMAL, 1, name_of(alice[1], 1), None, False, True, ())
+        Placed(START, alice[1], bob.account, NORMAL, 1, name_of(alice[1], 1), None, False, True, ((bob[1], 0),))
     ]
 
 

@@ -61,7 +61,7 @@ def tell(log: str, fold: int) -> list[Line]:
     town.raise_to(fold)
     _time(town, alice, bob, dave)
     if fold > 1:
-        _shares(town, alice, bob, dave)
+        _shares(town, alice, bob, carol, dave)
     _endings(town, alice, bob, carol, dave)
     _strangers(town, alice)
     _takeovers(town, alice, dave)
@@ -276,11 +276,12 @@ def _time(town: Town, alice: Person, bob: Person, dave: Person) -> None:
     town.limit()
 
 
-def _shares(town: Town, alice: Person, bob: Person, dave: Person) -> None:
+def _shares(town: Town, alice: Person, bob: Person, carol: Person, dave: Person) -> None:
     """A stranger who holds too much, a friend who may hold more, and what is acknowledged."""
     mal = town.join("mal")
     town.limit(stranger_entries=2, mailbox_entries=30, known_accounts=1)
     town.do(bob[1], Known(bob.account, alice.account, True))
+    town.do(carol[1], Known(carol.account, alice.account, True))
     town.do(bob[1], Known(bob.account, dave.account, True))
     town.do(bob[1], Known(bob.account, dave.account, True))
     for n in (1, 2, 3):
@@ -292,6 +293,10 @@ def _shares(town: Town, alice: Person, bob: Person, dave: Person) -> None:
     town.do(bob[1], Acked(NORMAL, box.lanes[NORMAL].head))
     town.send(mal[1], bob, 3, text="one device has room")
     town.do(bob[1], Known(bob.account, dave.account, False))
+    town.do(bob[1], Blocked(bob.account, mal.account, True))
+    for n in (4, 5, 6):
+        town.send(mal[1], bob, n, text=f"withheld {n}")
+    town.do(bob[1], Blocked(bob.account, mal.account, False))
     town.limit()
 
 

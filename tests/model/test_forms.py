@@ -26,6 +26,7 @@ from nightmail.model.records import (
     FoldRaised,
     Forwarded,
     Known,
+    KnownForgotten,
     LetterExpired,
     LimitsSet,
     Linked,
@@ -41,6 +42,7 @@ from nightmail.model.records import (
     Relabelled,
     Sent,
     Span,
+    Swept,
     Ticked,
     Unlinked,
     Voided,
@@ -279,7 +281,7 @@ COPIED = Copied(PHONE, BOB, NORMAL, 1, ID, bytes(16), Kind.TEXT, None, 0, 5, (EN
 RECEIPTED = Receipted(PHONE, BOB, NORMAL, TABLET, MessageState.READ, Reason.NONE, 5, ((1, 1),))
 SERVERS: list[AnyBody] = [
     COPIED, RECEIPTED, Forwarded(1, 1, COPIED), Ticked(), Expired(TABLET, NORMAL, 0), Watched(TABLET),
-    LimitsSet(FoldLimits()), FoldRaised(2), LetterExpired(5),
+    LimitsSet(FoldLimits()), FoldRaised(2), LetterExpired(5), Swept(PHONE, Lane.NORMAL, 1), KnownForgotten(BOB),
 ]  # fmt: skip
 
 

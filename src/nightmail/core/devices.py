@@ -14,6 +14,7 @@ from nightmail.model.ids import DEVICES_EVER, SERVER, account_of, device_id, ind
 from nightmail.model.records import (
     Blocked,
     Closed,
+    KnownForgotten,
     Linked,
     Listed,
     ReceiptsSet,
@@ -202,6 +203,8 @@ def step_closed(state: ShardState, by: int, via: int, closed: Closed) -> None:
         account.lock = None
         state.accounts.put(closed.account, account, state.offset)
         state.derived.extend(Unlinked(device) for device in account.devices)
+        if state.counts_shares:
+            state.derived.append(KnownForgotten(closed.account))
         said = Done()
     state.effects.append(Answer(via, said))
 
@@ -234,6 +237,11 @@ def step_relabelled(state: ShardState, by: int, via: int, new: Relabelled) -> No
 
 
 def step_blocked(state: ShardState, by: int, via: int, wish: Blocked) -> None:
+    state.effects.append(Answer(via, block(state, by, wish)))
+
+
+def block(state: ShardState, by: int, wish: Blocked) -> Said:
+    """Change the block list; returns the answer."""
     account = state.accounts[wish.account]
     said: Said | None = check_rights(by, account, wish.account)
     if said is None:
@@ -248,7 +256,7 @@ def step_blocked(state: ShardState, by: int, via: int, wish: Blocked) -> None:
                 account.blocked.pop(wish.peer, None)
             state.accounts.put(wish.account, account, state.offset)
             said = Done()
-    state.effects.append(Answer(via, said))
+    return said
 
 
 def step_receipts_set(state: ShardState, by: int, via: int, wish: ReceiptsSet) -> None:

@@ -67,22 +67,28 @@ def _drop(state: ShardState, device: int, mailbox: Mailbox, lane: Lane, seqs: li
     """End these entries as expired: a gap for the device, a failure for each sender."""
     if not seqs:
         return
-    queue, number = mailbox.lanes[lane], queue_id(device, lane)
     verdicts = Verdicts(device)
+    for seq, entry in zip(seqs, make_gaps(state, device, mailbox, lane, seqs), strict=True):
+        _fail(state, verdicts, device, lane, seq, entry, Reason.EXPIRED)
+    verdicts.tell(state, lane)
+
+
+def make_gaps(state: ShardState, device: int, mailbox: Mailbox, lane: Lane, seqs: list[int]) -> list[Entry]:
+    """Leave a gap in place of each of these entries; returns them."""
+    queue, number = mailbox.lanes[lane], queue_id(device, lane)
+    ended = [state.entries[number].pop(seq) for seq in seqs]
     if mailbox.shared:
-        shares.let_go(state, device, [state.entries[number][seq] for seq in seqs])
-    for seq in seqs:
-        entry = state.entries[number].pop(seq)
+        shares.let_go(state, device, ended)
+    for seq, entry in zip(seqs, ended, strict=True):
         queue.waiting -= 1
         mailbox.let_go(len(entry.ciphertext), entry.wakes)
         add_gap(queue.gaps, seq, Reason.EXPIRED)
         if state.stored.get(number, 0) >= seq:
             state.dropped.append((number, seq))
-        _fail(state, verdicts, device, lane, seq, entry, Reason.EXPIRED)
     if mailbox.shared:
         shares.forget_if_sparse(state, device, mailbox)
     state.mailboxes.put(device, mailbox, state.offset)
-    verdicts.tell(state, lane)
+    return ended
 
 
 def _fail(

@@ -214,6 +214,21 @@ def needs_entry(state: ShardState, device: int, lane: Lane, seq: int, missing: l
             _needs_entries(state, queue, queue_id(device, lane), seq, seq, missing)
 
 
+def page(mailbox: Mailbox, lane: Lane, seq: int, count: int) -> tuple[int, int]:
+    """The first and the last of the next `count` sequence numbers from `seq` on."""
+    queue = mailbox.lanes[lane]
+    low = max(seq, queue.acked + 1)
+    return low, min(queue.head, low + count - 1)
+
+
+def needs_page(state: ShardState, device: int, lane: Lane, seq: int, count: int, missing: list[Need]) -> Mailbox | None:
+    """A mailbox with the entries of one `page`; None if it is not in memory yet, or no more."""
+    if mailbox := _needs_mailbox(state, device, missing):
+        low, high = page(mailbox, lane, seq, count)
+        _needs_entries(state, mailbox.lanes[lane], queue_id(device, lane), low, high, missing)
+    return mailbox
+
+
 def needs_front(state: ShardState, device: int, count: int, missing: list[Need]) -> None:
     """The `count` oldest entries of both lanes."""
     if mailbox := _needs_mailbox(state, device, missing):

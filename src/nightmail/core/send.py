@@ -20,14 +20,14 @@ from nightmail.model.refusals import (
     StaleDevices,
     UnknownRecipient,
 )
-from nightmail.model.rows import Account, Entry, Mailbox, Need, Stream
+from nightmail.model.rows import Account, Entry, Kept, Mailbox, Need, Stream
 from nightmail.model.words import MessageState, Reason
 
 from . import mailbox, ring, shares
 from .mailbox import file
 from .numbering import answer_out_of_turn, needs_stream, take_number
 from .rules import Steps
-from .state import ShardState
+from .state import ShardState, missing_row
 
 FAILED = MessageState.FAILED
 NOBODY: tuple[tuple[int, Mailbox, int], ...] = ()
@@ -39,6 +39,8 @@ NOBODY: tuple[tuple[int, Mailbox, int], ...] = ()
 def needs_sent(state: ShardState, by: int, sent: Sent) -> list[Need]:
     missing: list[Need] = []
     needs_stream(state, by, sent.to, missing)
+    if state.counts_shares and (account := state.accounts.rows.get(sent.to)) and account_of(by) in account.blocked:
+        missing_row(state.known, Kept.KNOWN, sent.to, missing)
     for envelope in sent.envelopes:
         if account_of(envelope.device) == sent.to:
             mailbox.needs_filing(state, envelope.device, sent.life_ms, len(sent.envelopes), missing)
@@ -59,7 +61,12 @@ def step_sent(state: ShardState, by: int, via: int, sent: Sent) -> None:
     if n != numbers.last + 1:
         state.effects.append(Answer(via, answer_out_of_turn(numbers, sent)))
         return
+    blocked = account is not None and bool(account.blocked) and by >> DEVICE_BITS in account.blocked
+    if blocked and state.counts_shares and to not in state.known.rows:
+        raise KeyError(to)
     refusal = _check(state, account, by, sent)
+    if blocked and refusal is None and state.counts_shares:
+        refusal = shares.withhold(state, by, sent)
     if refusal is not None:
         state.effects.append(Answer(via, refusal))
         return
@@ -67,8 +74,7 @@ def step_sent(state: ShardState, by: int, via: int, sent: Sent) -> None:
 
     at = take_number(state, key, stream, sent, sent.list_version)
     id_, tag, kind, of, life_ms = sent.id, sent.tag, sent.kind, sent.of, sent.life_ms
-    places: tuple[tuple[int, int], ...] = ()
-    blocked = by >> DEVICE_BITS in account.blocked if account.blocked else False
+    places: tuple[tuple[int, int], ...] = tuple((e.device, 0) for e in sent.envelopes) if blocked else ()
     for envelope in () if blocked else sent.envelopes:
         device = envelope.device
         box = state.mailboxes.rows[device]

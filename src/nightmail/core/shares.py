@@ -17,7 +17,8 @@ from collections.abc import Iterable
 from nightmail.model.answers import Done, Said
 from nightmail.model.effects import Answer
 from nightmail.model.ids import DEVICE_BITS, account_of
-from nightmail.model.records import Known
+from nightmail.model.records import Known, KnownForgotten, Sent
+from nightmail.model.refusals import ShareFull
 from nightmail.model.rows import Entry, Kept, KnownAccounts, Mailbox, MailboxShares, Need, queue_id
 from nightmail.model.words import Lane
 
@@ -61,16 +62,13 @@ def has_room(state: ShardState, device: int, mailbox: Mailbox, by: int, size: in
     if sender == to or not is_crowded(state, mailbox, size):
         return True
     limits = state.shard.limits
-    most_bytes = limits.stranger_bytes
-    if _knows(state, to, sender):
-        most_bytes = max(most_bytes, limits.mailbox_bytes // limits.share_parts)
-    elif (
+    if not _knows(state, to, sender) and (
         mailbox.waiting >= limits.mailbox_entries // limits.stranger_parts
         or mailbox.bytes + size > limits.mailbox_bytes // limits.stranger_parts
     ):
         return False
     entries, held = state.shares.there(device).held.get(sender, NONE_HELD)
-    return entries < most_entries(state, by, to) and held + size <= most_bytes
+    return entries < most_entries(state, by, to) and held + size <= _most_bytes(state, by, to)
 
 
 def most_entries(state: ShardState, by: int, to: int) -> int:
@@ -81,9 +79,41 @@ def most_entries(state: ShardState, by: int, to: int) -> int:
     return max(limits.stranger_entries, limits.mailbox_entries // limits.share_parts)
 
 
+def _most_bytes(state: ShardState, by: int, to: int) -> int:
+    limits = state.shard.limits
+    if not _knows(state, to, account_of(by)):
+        return limits.stranger_bytes
+    return max(limits.stranger_bytes, limits.mailbox_bytes // limits.share_parts)
+
+
 def _knows(state: ShardState, account: int, peer: int) -> bool:
     known = state.known.rows[account]
     return known is not None and peer in known.accounts
+
+
+def withhold(state: ShardState, by: int, sent: Sent) -> ShareFull | None:
+    """Count a message of a blocked account as if it waited: that account must not tell from what is refused.
+
+    What it would hold ends when entries do, so that it does not wait for ever.
+    """
+    size = max((len(envelope.ciphertext) for envelope in sent.envelopes), default=0)
+    most, most_bytes = most_entries(state, by, sent.to), _most_bytes(state, by, sent.to)
+    known, sender = state.known.rows[sent.to] or KnownAccounts(), account_of(by)
+    entries, held, since = known.withheld.get(sender, (0, 0, state.now))
+    if state.shard.limits.ttl_ms and since + state.shard.limits.ttl_ms <= state.now:
+        entries, held, since = 0, 0, state.now
+    if entries >= most or held + size > most_bytes:
+        return ShareFull(most)
+    known.withheld[sender] = (entries, held, since)
+    note_withheld(known, sender, size, state.now)
+    state.known.put(sent.to, known, state.offset)
+    return None
+
+
+def note_withheld(known: KnownAccounts, account: int, size: int, now: int) -> None:
+    """A blocked account would hold one entry more."""
+    entries, held, since = known.withheld.get(account, (0, 0, now))
+    known.withheld[account] = (entries + 1, held + size, since)
 
 
 # --- what is filed, and what ends -------------------------------------------------------------
@@ -123,7 +153,7 @@ def forget_if_sparse(state: ShardState, device: int, mailbox: Mailbox) -> None:
 # --- whom an account knows --------------------------------------------------------------------
 
 
-def needs_known(state: ShardState, _by: int, known: Known) -> list[Need]:
+def needs_known(state: ShardState, _by: int, known: Known | KnownForgotten) -> list[Need]:
     missing: list[Need] = []
     missing_row(state.accounts, Kept.ACCOUNT, known.account, missing)
     missing_row(state.known, Kept.KNOWN, known.account, missing)
@@ -152,4 +182,8 @@ def _note(known: KnownAccounts, wish: Known, now: int, most: int) -> None:
         del known.accounts[next(iter(known.accounts))]
 
 
-STEPS: Steps = {2: {Known: (needs_known, step_known)}}
+def step_known_forgotten(state: ShardState, _by: int, _via: int, forgotten: KnownForgotten) -> None:
+    state.known.put(forgotten.account, None, state.offset)
+
+
+STEPS: Steps = {2: {Known: (needs_known, step_known), KnownForgotten: (needs_known, step_known_forgotten)}}

@@ -111,6 +111,8 @@ class DueFor(IntEnum):
     """A mailbox (`seq` 0), or one entry with a timer of its own."""
     DEAD_LETTER = 1
     """The dead letter at offset `seq`."""
+    BLOCK = 5
+    """A mailbox whose entries from `seq` on are looked through for accounts that are blocked."""
 
 
 class DueItem(Struct, frozen=True, array_like=True, gc=False):
@@ -207,6 +209,9 @@ class KnownAccounts(Struct, array_like=True):
 
     accounts: dict[int, int] = field(default_factory=dict)
     """Account → since when; oldest first."""
+    withheld: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """Blocked account → (entries, bytes, since when): what it would hold, had it not been blocked. So it is refused
+    when anybody else would be."""
 
 
 class Claim(Struct, frozen=True, array_like=True, gc=False):

@@ -113,6 +113,18 @@ class Known(Body, frozen=True, tag=30):
         return out_of(self.account, 1, ACCOUNT_MAX, "account") or out_of(self.peer, 1, ACCOUNT_MAX, "peer")
 
 
+class KnownForgotten(Body, frozen=True, tag=59):
+    """An account has ended: nobody needs to know any more whom it knew."""
+
+    said_by = Author.FOLD
+    since = 2
+
+    account: int
+
+    def home(self, by: int) -> int:
+        return self.account
+
+
 class ReceiptsSet(Body, frozen=True, tag=22):
     """Read receipts, in both directions, on or off."""
 
@@ -152,8 +164,8 @@ class PinSet(Body, frozen=True, tag=26):
         return out_of(self.account, 1, ACCOUNT_MAX, "account")
 
 
-__all__ = ("Blocked", "Closed", "Known", "PinSet", "ReceiptsSet", "Registered")
-Bodies: TypeAlias = Registered | Closed | Blocked | Known | ReceiptsSet | PinSet
+__all__ = ("Blocked", "Closed", "Known", "KnownForgotten", "PinSet", "ReceiptsSet", "Registered")
+Bodies: TypeAlias = Registered | Closed | Blocked | Known | KnownForgotten | ReceiptsSet | PinSet
 DeviceBodies: TypeAlias = Closed | Blocked | Known | ReceiptsSet
 
 
