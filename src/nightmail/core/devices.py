@@ -36,7 +36,7 @@ from .expiry import end_mailbox
 from .keys import end_keys
 from .lock import try_lock
 from .mailbox import needs_whole
-from .rights import check_rights, needs_account
+from .rights import check_listed, check_rights, needs_account
 from .rules import Steps
 from .state import ShardState, missing_row
 
@@ -126,7 +126,7 @@ def _join(state: ShardState, account: Account, new: Registered | Linked) -> Join
 def step_listed(state: ShardState, by: int, via: int, new: Listed) -> None:
     """The next list. Whom it no longer names is removed, and learns it at once."""
     account = state.accounts[new.account]
-    said: Said | None = check_rights(by, account, new.account)
+    said: Said | None = check_rights(by, account, new.account) or check_listed(state, by, account)
     if said is None:
         assert account is not None
         said = _list(state, account, new)
@@ -169,6 +169,8 @@ def step_unlinked(state: ShardState, by: int, via: int, unlinked: Unlinked) -> N
     number = account_of(device)
     account = state.accounts[number]
     said: Said | None = check_rights(by, account, number)
+    if said is None and device != by:
+        said = check_listed(state, by, account)
     if said is None:
         assert account is not None
         said = _unlink(state, account, device)
@@ -192,7 +194,7 @@ def _unlink(state: ShardState, account: Account, device: int) -> Said:
 def step_closed(state: ShardState, by: int, via: int, closed: Closed) -> None:
     """An account ends. The row stays: its handle may come back, its device numbers may not."""
     account = state.accounts[closed.account]
-    said: Said | None = check_rights(by, account, closed.account)
+    said: Said | None = check_rights(by, account, closed.account) or check_listed(state, by, account)
     if by == SERVER and account is not None and account.closed:
         said = Done()  # Asked again.
     elif said is None:

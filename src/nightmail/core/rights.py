@@ -26,3 +26,10 @@ def check_rights(by: int, account: Account | None, number: int) -> AnyRefusal | 
     if by != SERVER and by not in account.devices:
         return UnknownDevice(by)
     return None
+
+
+def check_listed(state: ShardState, by: int, account: Account | None) -> AnyRefusal | None:
+    """Since fold 2, a device that no list names yet changes nothing about the account's other devices."""
+    if by == SERVER or account is None or by in account.listed or state.shard.fold < 2:
+        return None
+    return NotAllowed()

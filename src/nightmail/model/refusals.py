@@ -175,7 +175,7 @@ class UnknownDevice(Refusal, frozen=True, tag=0x32):
 
 
 class NotAllowed(Refusal, frozen=True, tag=0x33):
-    """Only a device of the account itself may do this."""
+    """Only a device of the account itself may do this; to list or revoke devices, it must be listed."""
 
     word = "not_allowed"
 
