@@ -84,3 +84,5 @@ class FormLimits(Struct, frozen=True):
     """A signed device list."""
     lifetime_ms: int = 7 * DAY_MS
     """Longest timer of a disappearing message."""
+    lifetime_ms_min: int = 30_000
+    """Shortest one: less would end it before a phone in a pocket has fetched it. A re-seal may carry any remainder."""
