@@ -15,6 +15,7 @@ from nightmail.model.notes import Placed
 from nightmail.model.records import Copied, Receipted, Sent, Voided
 from nightmail.model.refusals import (
     AnyRefusal,
+    IdReused,
     MailboxFull,
     ShareFull,
     StaleDevices,
@@ -60,6 +61,9 @@ def step_sent(state: ShardState, by: int, via: int, sent: Sent) -> None:
     account = state.accounts.rows[to]
     if n != numbers.last + 1:
         state.effects.append(Answer(via, answer_out_of_turn(numbers, sent)))
+        return
+    if state.checks_ids and ring.is_reused(stream.lanes, sent.id, sent.tag):
+        state.effects.append(Answer(via, IdReused(sent.id)))
         return
     blocked = account is not None and bool(account.blocked) and by >> DEVICE_BITS in account.blocked
     if blocked and state.counts_shares and to not in state.known.rows:

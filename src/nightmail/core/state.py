@@ -133,6 +133,8 @@ class ShardState:
         """Mailboxes count the entries that may wake their device: since fold 2."""
         self.counts_shares = False
         """No account fills a mailbox alone: since fold 2."""
+        self.checks_ids = False
+        """An id is refused under a second number if its content is another: since fold 2."""
 
         self.accounts: Table[int, Account] = Table(Account)
         self.keys: Table[int, Keys] = Table(Keys)
@@ -191,7 +193,7 @@ class ShardState:
 
     def notice_fold(self) -> None:
         """The shard's fold version is known, or was raised: take note of what that means for every message."""
-        self.counts_waking = self.counts_shares = self.shard.fold > 1
+        self.counts_waking = self.counts_shares = self.checks_ids = self.shard.fold > 1
 
     def tell(self, account: int, body: Told) -> None:
         """Bring this to the shard of `account`: at once if it is ours, by its log if not."""
