@@ -179,6 +179,8 @@ def check_readable(town: Town, devices: dict[int, Device], device: Device) -> No
         attempts = [attempt for attempt in history.messages.values() if attempt.original == missed.id]
         if device.forger.made and missed.at not in {attempt.at for attempt in attempts}:
             continue  # Forged: another entry was handed out under the id of this one.
+        if any(map(history.may_be_blocked, attempts)):
+            continue  # It was ended before the device said so.
         if not any(_told(town, attempt, device.me.device) == "failed" for attempt in attempts):
             raise history.broke("unreadable is healed", f"{device.name} cannot read {missed.id}, and nobody was told")
 

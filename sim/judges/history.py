@@ -136,6 +136,10 @@ class History:
         """(account, peer, from, until): narrowest interval in which a block was certainly in force."""
         self.listed: dict[int, list[tuple[int, int, frozenset[int]]]] = {}
         """Account → (when, version, devices) of each device list that the server confirmed."""
+        self.known: dict[tuple[int, int], int] = {}
+        """(account, peer) → when the server confirmed that the account knows the peer."""
+        self.may_be_known: set[tuple[int, int]] = set()
+        """(account, peer): a device of the account has said so, at least."""
         self.sealed_for: dict[int, dict[str, Message]] = {}
         """Device → everything that was ever sealed for it, copies for own devices included."""
         self.liars: set[int] = set()

@@ -22,6 +22,7 @@ from nightmail.core.ring import SLOT_BYTES
 from nightmail.core.rules import Fold, Needs, Step
 from nightmail.core.state import NEWEST_FOLD, ShardState, Table, encode_row
 from nightmail.core.step import FOLDS, OPTIMISTIC
+from nightmail.model.answers import Accepted
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.forms import kem_id, key_id
 from nightmail.model.ids import SERVER, account_of, shard_of
@@ -274,6 +275,10 @@ def _strict_step(needs: Needs, step: Step) -> Step:
         check_rows(state, watch.written)
         check_consequences(state, *counted)
         check_refusal(state, body, state.effects[counted[0] :])
+        if isinstance(body, Sent) and any(
+            isinstance(e, Answer) and isinstance(e.said, Accepted) for e in state.effects[counted[0] :]
+        ):
+            _check_sender(state, by, body)
         _expect(full.items() <= _full(state, body).items(), "nothing is filed where there is no room", body)
 
     return taken
@@ -353,6 +358,20 @@ def _check_shares(state: StrictState, device: int, mailbox: Mailbox) -> None:
         number, size = held.get(account_of(entry.by), (0, 0))
         held[account_of(entry.by)] = (number + 1, size + len(entry.ciphertext))
     _expect(shares.held == held, "what each account holds", (shares, held))
+
+
+def _check_sender(state: StrictState, by: int, sent: Sent) -> None:
+    """Who sends holds no more than its share, wherever that is counted."""
+    limits, sender = state.shard.limits, account_of(by)
+    known = state.watched[Kept.KNOWN].unwatched(sent.to)
+    most = limits.stranger_entries
+    if known is not None and sender in known.accounts:
+        most = max(most, limits.mailbox_entries // limits.share_parts)
+    for envelope in sent.envelopes if sender != sent.to else ():
+        shares = state.watched[Kept.SHARES].unwatched(envelope.device)
+        if shares is not None and (Kept.SHARES, envelope.device) in state.watch.written:
+            entries, _ = shares.held.get(sender, (0, 0))
+            _expect(entries <= most, "a share of a mailbox", (sender, entries, most))
 
 
 def _check_receipts(receipts: PendingReceipts) -> None:

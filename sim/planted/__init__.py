@@ -18,6 +18,7 @@ from . import (
     receiving,
     sealing,
     sending,
+    shares,
     wide,
 )
 from .tools import Bug, Uprooted
@@ -25,6 +26,7 @@ from .tools import Bug, Uprooted
 BUGS: tuple[Bug, ...] = (
     *sending.BUGS, *receiving.BUGS, *receipts.BUGS, *devices.BUGS, *engine.BUGS, *keeping.BUGS, *forwards.BUGS,
     *logfiles.BUGS, *wide.BUGS, *gateway.BUGS, *client.BUGS, *keys.BUGS, *sealing.BUGS,
+    *shares.BUGS,
 )  # fmt: skip
 
 __all__ = ["BUGS", "Bug", "Uprooted"]
