@@ -48,7 +48,7 @@ MUST_HAPPEN = {
             "failures shared an interval", "expiry met an ack", "killed", "stopped", "sync failed",
             "disk full for log-", "disk full for rows.", "DiskFull", "Overloaded", "failed sync kept the data",
             "failed sync lost data", "slow disk", "clock leapt a day", "share full for all",
-            "a stranger's share was full", "a block met an ack",
+            "a block met an ack",
         ),
     },
     "cluster": {
