@@ -41,6 +41,8 @@ RAISED: Mapping[str, str] = {
     "NIGHTMAIL_GATEWAY__ADDRESS_STRANGERS": MANY,
     "NIGHTMAIL_HTTP__ADDRESS_CONNECTIONS": MANY,
     "NIGHTMAIL_HTTP__REGISTRATIONS_PER_MINUTE": "0",
+    "NIGHTMAIL_LIMITS__STRANGER_ENTRIES": MANY,
+    "NIGHTMAIL_LIMITS__STRANGER_BYTES": MANY,
 }
 """One benchmark device sends as much as thousands, all from one address: limits of one device or address are lifted."""
 ADMIT_ALL: Mapping[str, str] = {

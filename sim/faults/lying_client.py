@@ -33,6 +33,7 @@ from nightmail.model.refusals import (
     OutOfOrder,
     PinLocked,
     PinWrong,
+    ShareFull,
     StaleDevices,
     UnknownRecipient,
 )
@@ -276,6 +277,10 @@ class Liar:
         if isinstance(body, Sent) and body.n > self._last.get(body.to, 0):
             if isinstance(said, Accepted):
                 self._taken.append(body)
+                if self.town.has_small_shares and body.envelopes:
+                    self._say(Look(1, body.to))  # As much as it may: until its share is full.
+            elif isinstance(said, ShareFull):
+                self.world.hit("a stranger's share was full")
             if isinstance(said, Accepted | IdReused | Settled):
                 self._last[body.to] = body.n  # Its answer may have been lost before.
 

@@ -91,7 +91,7 @@ def check_ticks(history: History, sender: Device, message: Message) -> None:
         if message.id in history.of(device).shown:
             # It may have expired on its way, too.
             failed = any(device in sender.seen.failed_at.get(attempt.key, ()) for attempt in attempts)
-            if place.state not in GOT_IT and not failed:
+            if place.state not in GOT_IT and not failed and not any(map(history.may_be_blocked, attempts)):
                 raise history.broke("ticks are true", f"{message.id} is shown on {device:x}, told is {place}")
         elif place.state is not Tick.FAILED and not any(map(history.may_be_blocked, attempts)):
             raise history.broke("ticks are true", f"{message.id} is not shown on {device:x}, told is {place}")
@@ -179,6 +179,8 @@ def check_readable(town: Town, devices: dict[int, Device], device: Device) -> No
         attempts = [attempt for attempt in history.messages.values() if attempt.original == missed.id]
         if device.forger.made and missed.at not in {attempt.at for attempt in attempts}:
             continue  # Forged: another entry was handed out under the id of this one.
+        if any(map(history.may_be_blocked, attempts)):
+            continue  # It was ended before the device said so.
         if not any(_told(town, attempt, device.me.device) == "failed" for attempt in attempts):
             raise history.broke("unreadable is healed", f"{device.name} cannot read {missed.id}, and nobody was told")
 
@@ -235,6 +237,9 @@ def check_delivered(town: Town, sender: Device, device: Device, key: Key) -> Non
     if device.me.device in seen.failed_at.get(key, {}):
         town.world.hit("expiry met an ack")
         return  # It expired on its way; the device had it, the ack came too late.
+    if town.history.may_be_blocked(town.history.by_number[key]):
+        town.world.hit("a block met an ack")
+        return  # It was ended while the device was handed it.
     raise town.history.broke(
         "receipts are equal at both ends",
         f"{device.name} has {key[2].name} {key[3]} of {sender.name}, who was not told",

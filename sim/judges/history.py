@@ -136,6 +136,10 @@ class History:
         """(account, peer, from, until): narrowest interval in which a block was certainly in force."""
         self.listed: dict[int, list[tuple[int, int, frozenset[int]]]] = {}
         """Account → (when, version, devices) of each device list that the server confirmed."""
+        self.known: dict[tuple[int, int], int] = {}
+        """(account, peer) → when the server confirmed that the account knows the peer."""
+        self.may_be_known: set[tuple[int, int]] = set()
+        """(account, peer): a device of the account has said so, at least."""
         self.sealed_for: dict[int, dict[str, Message]] = {}
         """Device → everything that was ever sealed for it, copies for own devices included."""
         self.liars: set[int] = set()
@@ -239,11 +243,9 @@ class History:
         return known[max(known)] - {message.by} if known else frozenset()
 
     def may_be_blocked(self, message: Message) -> bool:
+        """Whether its author may have been blocked when it was accepted or, while it waited, later."""
         sender = message.by >> 12
         return any(
-            account == message.to
-            and peer == sender
-            and since <= message.accepted_at
-            and (until is None or until >= message.sealed_at)
-            for account, peer, since, until in self.blocks
+            (account, peer) == (message.to, sender) and (until is None or until >= message.sealed_at)
+            for account, peer, _, until in self.blocks
         )

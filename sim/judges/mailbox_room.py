@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nightmail.model.ids import account_of
 from nightmail.model.words import Lane
 from sim.world.world import Broken
 
@@ -21,10 +22,24 @@ if TYPE_CHECKING:
 
 def had_room(town: Town, device: int, before: int, message: Message) -> bool:
     """Whether it is certain that a device had room when `message` was taken, some time after `before`."""
-    history, limit = town.history, town.limits.fold.mailbox_entries
-    if town.has_few_bytes:
-        return False  # How much each takes is not known here.
-    return history.attacks[device] + len(_may_wait(history, device, before, message)) < limit
+    history, limits = town.history, town.limits.fold
+    if town.has_few_bytes or history.may_be_blocked(message):
+        return False  # How much each takes, or would take, is not known here.
+    waiting = _may_wait(history, device, before, message)
+    account, sender = account_of(device), account_of(message.by)
+    if account != sender and history.known.get((account, sender), before) >= before:
+        # Perhaps a stranger: sure of room only where nobody can hold too much.
+        return history.attacks[device] + len(waiting) < min(limits.mailbox_entries, limits.stranger_entries)
+    share = max(limits.stranger_entries, limits.mailbox_entries // limits.share_parts)
+    if account != sender and sum(account_of(other.by) == sender for other in waiting) >= share:
+        return False
+    # However many strangers there are, they never hold more than their part.
+    friends = sum(
+        account_of(other.by) == account or (account, account_of(other.by)) in history.may_be_known for other in waiting
+    )
+    strangers = history.attacks[device] + len(waiting) - friends
+    part = max(limits.stranger_entries, limits.mailbox_entries // limits.stranger_parts)
+    return min(strangers, part) + friends < limits.mailbox_entries
 
 
 def _may_wait(history: History, device: int, before: int, message: Message) -> list[Message]:

@@ -22,6 +22,7 @@ from nightmail.core.ring import SLOT_BYTES
 from nightmail.core.rules import Fold, Needs, Step
 from nightmail.core.state import NEWEST_FOLD, ShardState, Table, encode_row
 from nightmail.core.step import FOLDS, OPTIMISTIC
+from nightmail.model.answers import Accepted
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.forms import kem_id, key_id
 from nightmail.model.ids import SERVER, account_of, shard_of
@@ -168,6 +169,8 @@ class StrictState(ShardState):
         self.keys = self._watched(self.keys, Kept.KEYS, self.owns_device)
         self.mailboxes = self._watched(self.mailboxes, Kept.MAILBOX, self.owns_device)
         self.receipts = self._watched(self.receipts, Kept.RECEIPTS, self.owns_device)
+        self.shares = self._watched(self.shares, Kept.SHARES, self.owns_device)
+        self.known = self._watched(self.known, Kept.KNOWN, self.owns)
         # Time and dead letters belong to whichever shard has them.
         self.due_hours = self._watched(self.due_hours, Kept.DUE_HOUR, lambda _: True)
         self.due = self._watched(self.due, Kept.DUE, lambda _: True)
@@ -272,6 +275,10 @@ def _strict_step(needs: Needs, step: Step) -> Step:
         check_rows(state, watch.written)
         check_consequences(state, *counted)
         check_refusal(state, body, state.effects[counted[0] :])
+        if isinstance(body, Sent) and any(
+            isinstance(e, Answer) and isinstance(e.said, Accepted) for e in state.effects[counted[0] :]
+        ):
+            _check_sender(state, by, body)
         _expect(full.items() <= _full(state, body).items(), "nothing is filed where there is no room", body)
 
     return taken
@@ -291,6 +298,7 @@ def check_rows(state: StrictState, written: set[tuple[Kept, Any]]) -> None:
                 for lane, queue in enumerate(mailbox.lanes):
                     _check_queue(state, queue_id(key, lane), queue)
                 _check_bytes(state, key, mailbox)
+                _check_shares(state, key, mailbox)
             case PendingReceipts() as receipts:
                 _check_receipts(receipts)
             case Keys() as keys:
@@ -334,6 +342,36 @@ def _check_bytes(state: ShardState, device: int, mailbox: Mailbox) -> None:
     _expect(mailbox.bytes == size if all_here else mailbox.bytes >= size, "bytes that wait", (mailbox, size))
     if all_here:  # Those that were filed before fold 2 are not counted.
         _expect(mailbox.waking <= sum(entry.wakes for entry in entries), "entries that may wake", mailbox)
+
+
+def _check_shares(state: StrictState, device: int, mailbox: Mailbox) -> None:
+    """Whose entries wait is counted exactly, and only while the mailbox says so."""
+    if device not in state.shares.rows:
+        return
+    shares = state.watched[Kept.SHARES].unwatched(device)
+    _expect((shares is not None) == mailbox.shared, "shares that are counted", (mailbox, shares))
+    entries = [entry for lane in Lane for entry in state.entries.get(queue_id(device, lane), {}).values()]
+    if shares is None or len(entries) != mailbox.waiting:
+        return
+    held: dict[int, tuple[int, int]] = {}
+    for entry in entries:
+        number, size = held.get(account_of(entry.by), (0, 0))
+        held[account_of(entry.by)] = (number + 1, size + len(entry.ciphertext))
+    _expect(shares.held == held, "what each account holds", (shares, held))
+
+
+def _check_sender(state: StrictState, by: int, sent: Sent) -> None:
+    """Who sends holds no more than its share, wherever that is counted."""
+    limits, sender = state.shard.limits, account_of(by)
+    known = state.watched[Kept.KNOWN].unwatched(sent.to)
+    most = limits.stranger_entries
+    if known is not None and sender in known.accounts:
+        most = max(most, limits.mailbox_entries // limits.share_parts)
+    for envelope in sent.envelopes if sender != sent.to else ():
+        shares = state.watched[Kept.SHARES].unwatched(envelope.device)
+        if shares is not None and (Kept.SHARES, envelope.device) in state.watch.written:
+            entries, _ = shares.held.get(sender, (0, 0))
+            _expect(entries <= most, "a share of a mailbox", (sender, entries, most))
 
 
 def _check_receipts(receipts: PendingReceipts) -> None:

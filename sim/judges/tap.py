@@ -15,7 +15,7 @@ from nightmail.e2ee.bundles import LAST_RESORT
 from nightmail.e2ee.header import HEADER_BYTES, decode_message
 from nightmail.model.answers import Accepted, Bundle, Done, Said, Settled, Stocked
 from nightmail.model.ids import account_of
-from nightmail.model.records import Acked, Claimed, Envelope, Listed, Published, ReceiptsAcked, Sent, Voided
+from nightmail.model.records import Acked, Claimed, Envelope, Known, Listed, Published, ReceiptsAcked, Sent, Voided
 from nightmail.model.refusals import (
     AckAboveHead,
     DeadLettered,
@@ -23,6 +23,7 @@ from nightmail.model.refusals import (
     MailboxFull,
     Malformed,
     NumberVoided,
+    ShareFull,
 )
 from nightmail.model.rows import Entry, PendingReceipt
 from nightmail.model.spans import numbers
@@ -42,6 +43,7 @@ WORDS = {
     "OutOfOrder": "out_of_order",
     "StaleDevices": "stale device list",
     "MailboxFull": "mailbox full for all",
+    "ShareFull": "share full for all",
     "RateLimited": "rate limited",
 }
 GOODBYES = {CloseCode.DRAINING: "goodbye draining", CloseCode.DISPLACED: "goodbye displaced"}
@@ -64,7 +66,7 @@ class Tap:
         """Per lane, how far the server may believe us to be."""
         self._again: Counter[tuple[Lane, int]] = Counter()
         self._drained = self._holes = False
-        self._asked: dict[int, Claimed | Listed | Published] = {}
+        self._asked: dict[int, Claimed | Known | Listed | Published] = {}
         """Questions about keys and lists that are not answered yet, over this connection."""
         self._sending: dict[int, tuple[int, Sent]] = {}
         """Likewise messages, and when each was said."""
@@ -91,10 +93,12 @@ class Tap:
                     self._acks(body)
                 elif isinstance(body, Voided):
                     self._known(body)
-                elif isinstance(body, Claimed | Listed | Published):
+                elif isinstance(body, Claimed | Known | Listed | Published):
                     self._asked[item.ref] = body
                     if isinstance(body, Listed):
                         self._history.signed.add(body.signed)
+                    elif isinstance(body, Known):
+                        self._history.may_be_known.add((body.account, body.peer))
                 elif isinstance(body, ReceiptsAcked) and body.upto > self._device.store.durable.receipts:
                     raise self._broke("durable before it is acknowledged", f"acknowledged receipts up to {body.upto}")
             elif isinstance(item, Hello):
@@ -221,6 +225,7 @@ class Tap:
         key = (entry.by, entry.to, lane, entry.n)
         before = self._seen.arrived.get(key)
         if before is None:
+            self._check_block(entry)
             self._seen.arrived[key] = seq
             self._check_author(entry, lane)
         elif before != seq:
@@ -253,6 +258,16 @@ class Tap:
             raise self._broke("gap-free", f"hears that {lane.name} {item.low} is gone, at {self._handed[lane]}")
         self._seen.gaps += 1
 
+    def _check_block(self, entry: Entry) -> None:
+        """What waited from somebody who was blocked before this connection began was ended: it is not handed out."""
+        if self._device.person.town.mode == "cluster":
+            return  # A replaced owner may not know of the block.
+        for account, peer, since, until in self._history.sure_blocks:
+            if (account, peer) == (self._device.me.account, account_of(entry.by)) and until is None:
+                self._world.hit("came after a block")
+                if since < self._greeted_at:
+                    raise self._broke("a block frees", f"got {entry.id} of {peer:x}, who is blocked")
+
     def _check_credit(self) -> None:
         """Nothing is handed out beyond what a slow reader may cost."""
         if self._holes:
@@ -270,7 +285,7 @@ class Tap:
         if [item.normal, item.high, item.receipts] != self._handed:
             raise self._broke("queue empty", f"hears {item}, at {self._handed}")
         town = self._device.person.town
-        if town.mode == "cluster" or self._seen.gaps or town.has_little_room:
+        if town.mode == "cluster" or self._seen.gaps or town.has_little_room or town.has_small_shares:
             return  # A replaced owner may not know better; or something else became of it than arriving.
         for key, since in self._seen.owed.items():
             message = self._history.by_number[key]
@@ -301,13 +316,15 @@ class Tap:
     def _about_message(self, asked_at: int, sent: Sent, said: Said) -> None:
         if not isinstance(said, Accepted):
             self._note(sent.id, f"is answered {type(said).__name__}")
-        if isinstance(said, MailboxFull):
+        if isinstance(said, MailboxFull | ShareFull):
             devices = [envelope.device for envelope in sent.envelopes]
             if broken := check_refused(self._device.person.town, self._known(sent), devices, asked_at):
                 raise broken
 
-    def _about_keys(self, asked: Claimed | Listed | Published, said: Said) -> None:
+    def _about_keys(self, asked: Claimed | Known | Listed | Published, said: Said) -> None:
         match asked, said:
+            case Known(), Done():
+                self._history.known.setdefault((asked.account, asked.peer), self._world.now)
             case Claimed(), Bundle():
                 self._claimed(asked, said)
             case Listed(), Done():

@@ -19,6 +19,7 @@ from . import (
     receiving,
     sealing,
     sending,
+    shares,
     wide,
 )
 from .tools import Bug, Uprooted
@@ -26,6 +27,7 @@ from .tools import Bug, Uprooted
 BUGS: tuple[Bug, ...] = (
     *sending.BUGS, *receiving.BUGS, *receipts.BUGS, *devices.BUGS, *engine.BUGS, *keeping.BUGS, *forwards.BUGS,
     *cluster.BUGS, *logfiles.BUGS, *wide.BUGS, *gateway.BUGS, *client.BUGS, *keys.BUGS, *sealing.BUGS,
+    *shares.BUGS,
 )  # fmt: skip
 
 __all__ = ["BUGS", "Bug", "Uprooted"]

@@ -47,7 +47,8 @@ MUST_HAPPEN = {
             "a lost device was turned away", "a liar's entry", *LIES, "started over", "no more PINs",
             "failures shared an interval", "expiry met an ack", "killed", "stopped", "sync failed",
             "disk full for log-", "disk full for rows.", "DiskFull", "Overloaded", "failed sync kept the data",
-            "failed sync lost data", "slow disk", "clock leapt a day",
+            "failed sync lost data", "slow disk", "clock leapt a day", "share full for all",
+            "a block met an ack",
         ),
     },
     "cluster": {

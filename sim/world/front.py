@@ -16,7 +16,7 @@ from nightmail.gateway.limits import GatewayLimits
 from nightmail.gateway.ports import SessionPort
 from nightmail.model.answers import Said
 from nightmail.model.forms import Form
-from nightmail.model.limits import FoldLimits
+from nightmail.model.limits import FoldLimits, FormLimits
 from nightmail.model.records import AnyBody, Record
 from nightmail.wire.closing import CloseCode
 
@@ -88,9 +88,9 @@ class Front:
     ) -> None:
         self.world, self.name, self.registry = world, name, registry
         self._guard, self._flush_below = guard, flush_below
+        form = Form(FormLimits(lifetime_ms_min=1), limits.fold)
         self.gateway = WatchedGateway(
-            desk, registry, Form(fold=limits.fold), limits.gateway, clock, lambda: world.now, name, self._soon,
-            world.chance.random,
+            desk, registry, form, limits.gateway, clock, lambda: world.now, name, self._soon, world.chance.random,
         )  # fmt: skip
         self.gateway.world = world
         self._wires: dict[Wire, None] = {}

@@ -322,6 +322,13 @@ class Person:
         self.world.tell(self.handle, f"{'blocks' if on else 'unblocks'} {peer:x}")
         self.ask(self.devices[0].me.device, Blocked(self.account, peer, on), answered)
 
+    def lift_blocks(self) -> None:
+        """Hear from everybody again. Who is blocked may wait as for somebody who never comes back."""
+        for peer in list(self.blocked):
+            self.block(peer)
+        if self.blocked:
+            self.world.later(RETRY_MS, self.lift_blocks)
+
     def switch_receipts(self) -> None:
         self.receipts_on = not self.receipts_on
         self.town.history.receipts_off.add(self.account)

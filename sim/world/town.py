@@ -26,6 +26,7 @@ LAST_CHECKPOINT_MS = 12_000
 
 FEW_BYTES = 200
 """A mailbox has room for some twenty messages of this story's people."""
+SOME_ENTRIES, FEW_OF_STRANGERS = 20, 3
 SEALED_TIMES = 100
 """How much longer they are once they are sealed."""
 
@@ -63,7 +64,12 @@ class Town:
         fold, gateway = self.limits
         self.habits.high_lane = min(self.habits.high_lane, 0.1)
         self.limits = Limits(
-            replace(fold, mailbox_entries=10_000, mailbox_bytes=FoldLimits().mailbox_bytes),
+            replace(
+                fold,
+                mailbox_entries=10_000,
+                mailbox_bytes=FoldLimits().mailbox_bytes,
+                stranger_entries=FoldLimits().stranger_entries,
+            ),
             replace(gateway, credit_entries=256, credit_bytes=1_048_576),
         )
 
@@ -71,6 +77,11 @@ class Town:
     def has_few_bytes(self) -> bool:
         """A mailbox that is full here is so by its bytes."""
         return self.limits.fold.mailbox_bytes < FoldLimits().mailbox_bytes
+
+    @property
+    def has_small_shares(self) -> bool:
+        """A stranger is soon refused here, and what it may send beyond that fails on single devices."""
+        return self.limits.fold.stranger_entries == FEW_OF_STRANGERS
 
     @property
     def has_little_room(self) -> bool:
@@ -107,6 +118,7 @@ class Town:
         """No more faults, no more deeds; everybody is online."""
         self.healing = True
         for person in self.people:
+            person.lift_blocks()
             for device in person.devices:
                 if not device.wants_online:
                     person.come_back(device)
@@ -147,11 +159,14 @@ class Town:
 def draw_fold_limits(world: World) -> FoldLimits:
     chance, roomy = world.chance, FoldLimits()
     entries, size = chance.choice(
-        ((5, roomy.mailbox_bytes), (20, roomy.mailbox_bytes), (roomy.mailbox_entries, roomy.mailbox_bytes),
+        ((5, roomy.mailbox_bytes), (SOME_ENTRIES, roomy.mailbox_bytes), (roomy.mailbox_entries, roomy.mailbox_bytes),
          (roomy.mailbox_entries, FEW_BYTES))
     )  # fmt: skip
     return FoldLimits(
         mailbox_entries=entries,
+        share_parts=2,
+        # In some worlds strangers are soon at their limit, and friends must get through all the same.
+        stranger_entries=chance.choice((FEW_OF_STRANGERS, roomy.stranger_entries)) if entries == SOME_ENTRIES else 100,
         mailbox_bytes=size,
         failures_alone=chance.choice((1, 3, 1_000)),
         ring_acks=chance.choice((4, 16, 256)),

@@ -178,13 +178,34 @@ def test_a_blocked_sender_learns_nothing_and_the_operator_sees_it(town: Town) ->
     sent = message(mallory, niaj)
     town.say(mallory.device, sent)
     seen = town.get(f"/v1/messages/{sent.id}", mallory).json
-    assert (seen["state"], seen["devices"]) == ("sent", [])
+    at, device = seen["accepted_at"], {"device": f"{niaj.device:x}", "state": "sent"}
+    assert seen == {"message_id": sent.id, "state": "sent", "accepted_at": at, "devices": [{**device, "at": at}]}
+    trudy = town.register("trudy")
+    other = message(trudy, niaj)
+    town.say(trudy.device, other)
+    waits = town.get(f"/v1/messages/{other.id}", trudy).json
+    assert waits == {**seen, "message_id": other.id, "accepted_at": waits["accepted_at"], "devices": waits["devices"]}
+    assert waits["devices"] == [{**device, "at": waits["accepted_at"]}]
     traced = town.get(f"/v1/trace/{sent.id}", town.operator).json
     assert [event["what"] for event in traced["events"]] == ["blocked"]
     assert town.ask("DELETE", "/v1/blocks/mallory", auth=niaj).status == 204
     again = message(mallory, niaj, n=2)
     town.say(mallory.device, again)
     assert [each["state"] for each in town.get(f"/v1/messages/{again.id}", mallory).json["devices"]] == ["sent"]
+
+
+def test_what_was_read_before_or_after_a_block_is_not_told_after_it(town: Town) -> None:
+    mallory, niaj = town.register("mallory"), town.register("niaj")
+    sent, late = message(mallory, niaj), message(mallory, niaj, n=2)
+    town.say(mallory.device, sent)
+    town.say(niaj.device, Acked(Lane.NORMAL, 1))
+    town.say(mallory.device, late)
+    assert town.ask("PUT", "/v1/blocks/mallory", auth=niaj).status == 204
+    town.say(niaj.device, Read(mallory.account, (Span(mallory.device, Lane.NORMAL, 1, 1),)))
+    states = [town.get(f"/v1/messages/{each.id}", mallory).json["state"] for each in (sent, late)]
+    assert states == ["delivered", "sent"]
+    traced = town.get(f"/v1/trace/{late.id}", town.operator).json
+    assert [event["what"] for event in traced["events"]][-2:] == ["blocked", "deleted"]
 
 
 def test_the_operator_traces_any_message_and_nobody_else_does(town: Town) -> None:

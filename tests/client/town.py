@@ -21,6 +21,7 @@ from nightmail.client.own_devices.pairing import ERRAND
 from nightmail.client.store.memory import MemoryStore
 from nightmail.client.store.rows import Identity, OwnKeys
 from nightmail.client.trust.sealer import Sealer
+from nightmail.core.state import NEWEST_FOLD
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.keys import make_keys
@@ -32,11 +33,13 @@ from nightmail.engine.ports import REF_BITS, Offered
 from nightmail.model.answers import Joined, Said
 from nightmail.model.forms import Form
 from nightmail.model.ids import SERVER, account_id
+from nightmail.model.limits import FoldLimits
 from nightmail.model.records import Acked, AnyBody, Linked, Listed, Record, Registered
 from nightmail.model.rows import Account, Gap, PendingReceipt
 from nightmail.model.words import Kind, Lane, Platform
 from nightmail.wire.frames import decode_from_device, decode_hello, encode
 from nightmail.wire.items import (
+    NEWEST_SINCE,
     VERSION,
     Answered,
     Ask,
@@ -72,6 +75,8 @@ class Town:
         self.loop = Loop(MemoryLog(), MemoryRows(), lambda: self.now, self.desk.on_effects)
         self.desk.attend(self.loop, self)
         self.loop.recover()
+        while not self.loop.adopt(NEWEST_FOLD, FoldLimits()):
+            self.loop.flush()
         self._answers: dict[int, Said] = {}
         self._line = self.desk.open_line(self._answers.__setitem__)
         self._ref = 0
@@ -174,7 +179,7 @@ class Session:
 
     def __init__(self, town: Town, hello: Hello) -> None:
         self.town, self.device = town, hello.device
-        self.out: list[FromServer] = [Welcome(VERSION, town.now, "town", 30_000, 256, 65_536, 1 << 20)]
+        self.out: list[FromServer] = [Welcome(VERSION, town.now, "town", 30_000, 256, 65_536, 1 << 20, NEWEST_SINCE)]
         self._next = [hello.normal, hello.high]
         self._acked = [hello.normal, hello.high]
         self._changes = hello.receipts

@@ -427,3 +427,18 @@ def test_a_device_gets_another_name_from_any_device_of_its_account(world: World)
     assert world.do(bob[1], Relabelled(alice[1], "mine")) == NotAllowed()
     assert world.do(alice[1], Relabelled(device_id(ALICE, 9), "nobody's")) == UnknownDevice(device_id(ALICE, 9))
     assert alice_of(world).devices[alice[1]].label == "old phone"
+
+
+# --- a device that is linked, but on no list ----------------------------------------------------
+
+
+def test_a_device_that_no_list_names_may_not_list_revoke_or_close_and_may_leave(world: World) -> None:
+    bob = world.join("bob")
+    pending = world.link(bob, listed=False)
+    before = world.account(bob)
+    assert world.list_devices(pending, bob, (bob[1], pending)) == NotAllowed()
+    assert world.do(pending, Unlinked(bob[1])) == NotAllowed()
+    assert world.do(pending, Closed(bob.account)) == NotAllowed()
+    assert world.account(bob) == before
+    assert world.do(pending, Unlinked(pending)) == Done()
+    assert list(world.account(bob).devices) == [bob[1]]

@@ -69,6 +69,7 @@ def test_the_newest_answer_is_kept_whatever_the_floor() -> None:
 
 
 def test_the_last_256_answers_are_kept_and_older_numbers_are_settled(world: World) -> None:
+    world.limit(stranger_entries=300)
     alice, bob = world.join("alice"), world.join("bob")
     answers = [world.send(alice[1], bob, n) for n in range(1, 301)]
     stream = world.stream(alice[1], bob)

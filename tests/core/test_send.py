@@ -295,6 +295,38 @@ def test_a_message_sealed_again_for_a_device_that_is_gone_is_stale(world: World)
     assert world.do(alice[1], again) == StaleDevices(2, (), (bob[2],), ())
 
 
+# --- an id under two numbers -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lane", list(Lane))
+def test_an_id_that_is_reused_with_other_content_is_refused_whatever_its_number_and_lane(
+    world: World, lane: Lane
+) -> None:
+    alice, bob = world.join("alice"), world.join("bob")
+    name = name_of(alice[1], 1)
+    world.send(alice[1], bob, 1, text="first")
+    world.send(alice[1], bob, 1, lane=HIGH, text="another", name=name_of(alice[1], 9))
+    before = world.stream(alice[1], bob)
+    assert world.send(alice[1], bob, 2, lane=lane, text="other content", name=name) == IdReused(name)
+    assert world.stream(alice[1], bob) == before
+    assert world.texts(bob[1]) == ["first"]
+
+
+def test_an_id_is_taken_under_a_new_number_with_the_same_content_or_once_its_answer_is_forgotten(world: World) -> None:
+    alice, bob = world.join("alice"), world.join("bob")
+    name = name_of(alice[1], 1)
+    world.send(alice[1], bob, 1, text="first")
+    assert isinstance(world.send(alice[1], bob, 2, text="first", name=name), Accepted)
+    assert isinstance(world.send(alice[1], bob, 3, floor=3, text="third"), Accepted)
+    assert isinstance(world.send(alice[1], bob, 4, text="other content", name=name), Accepted)
+
+
+def test_the_id_of_a_number_that_was_given_up_may_be_used(world: World) -> None:
+    alice, bob = world.join("alice"), world.join("bob")
+    world.do(alice[1], voided(alice[1], bob, 1))
+    assert isinstance(world.send(alice[1], bob, 2, text="after all", name=name_of(alice[1], 1)), Accepted)
+
+
 # --- full mailboxes ---------------------------------------------------------------------------
 
 
@@ -396,7 +428,7 @@ def test_the_operator_can_see_that_a_message_was_blocked(world: World) -> None:
     world.do(bob[1], Blocked(bob.account, alice.account, True))
     world.send(alice[1], bob)
     assert world.notes(bob) == [
-        Placed(START, alice[1], bob.account, NORMAL, 1, name_of(alice[1], 1), None, False, True, ())
+        Placed(START, alice[1], bob.account, NORMAL, 1, name_of(alice[1], 1), None, False, True, ((bob[1], 0),))
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from nightmail.core.tracing import author_of, placements, trace
 from nightmail.model.ids import SERVER, account_id, device_id
-from nightmail.model.notes import ConnectionChanged, Dropped, Looked, Note, Placed, Taken
+from nightmail.model.notes import ConnectionChanged, Dropped, Looked, Note, Placed, Taken, Withheld
 from nightmail.model.traces import Event, Trace
 from nightmail.model.words import Lane, MessageState, Reason
 
@@ -48,6 +48,24 @@ def test_an_ordinary_life_is_told_in_order() -> None:
             Event(30, TABLET, "read"),
         ],
         {TABLET: MessageState.READ},
+    )
+
+
+def test_a_message_that_is_blocked_at_once_looks_to_its_sender_like_one_that_waits() -> None:
+    blocked = Placed(10, PHONE, BOB, NORMAL, 1, ID, None, False, True, ((TABLET, 0), (WATCH, 0)))
+    assert life(blocked) == Trace(ID, [Event(10, 0, "blocked")], {TABLET: MessageState.SENT, WATCH: MessageState.SENT})
+
+
+def test_a_message_whose_sender_is_blocked_later_stays_sent_and_is_told_to_the_operator() -> None:
+    assert life(placed(10, (TABLET, 4)), Withheld(20, TABLET, NORMAL, (3, 4))) == Trace(
+        ID,
+        [
+            Event(10, 0, "accepted"),
+            Event(10, TABLET, "queued:4"),
+            Event(20, TABLET, "blocked"),
+            Event(20, TABLET, "deleted"),
+        ],
+        {TABLET: MessageState.SENT},
     )
 
 

@@ -19,6 +19,7 @@ from nightmail.model.records import (
     Closed,
     FoldRaised,
     Forwarded,
+    Known,
     LimitsSet,
     Linked,
     PinSet,
@@ -59,6 +60,8 @@ def tell(log: str, fold: int) -> list[Line]:
     _quotas(town, carol, dave)
     town.raise_to(fold)
     _time(town, alice, bob, dave)
+    if fold > 1:
+        _shares(town, alice, bob, carol, dave)
     _endings(town, alice, bob, carol, dave)
     _strangers(town, alice)
     _takeovers(town, alice, dave)
@@ -88,6 +91,10 @@ class Town(World):
             self._raised = fold
             for node in self.nodes.values():
                 node.fold(self.now, said(FoldRaised(fold)))
+
+    def next_number(self, by: int, to: Person) -> int:
+        stream = self.stream(by, to)
+        return stream.lanes[NORMAL].last + 1 if stream else 1
 
     def keep(self, shard: int, at: int, data: bytes) -> None:
         last = self.lines[-1] if self.lines else None
@@ -269,9 +276,33 @@ def _time(town: Town, alice: Person, bob: Person, dave: Person) -> None:
     town.limit()
 
 
+def _shares(town: Town, alice: Person, bob: Person, carol: Person, dave: Person) -> None:
+    """A stranger who holds too much, a friend who may hold more, and what is acknowledged."""
+    mal = town.join("mal")
+    town.limit(stranger_entries=2, mailbox_entries=30, known_accounts=1)
+    town.do(bob[1], Known(bob.account, alice.account, True))
+    town.do(carol[1], Known(carol.account, alice.account, True))
+    town.do(bob[1], Known(bob.account, dave.account, True))
+    town.do(bob[1], Known(bob.account, dave.account, True))
+    for n in (1, 2, 3):
+        town.send(mal[1], bob, n, text=f"unwanted {n}")
+    for n in (4, 5, 6, 7):
+        town.send(dave[1], bob, n, text=f"of a friend {n}")
+    box = town.mailbox(bob[1])
+    assert box is not None
+    town.do(bob[1], Acked(NORMAL, box.lanes[NORMAL].head))
+    town.send(mal[1], bob, 3, text="one device has room")
+    town.do(bob[1], Known(bob.account, dave.account, False))
+    town.do(bob[1], Blocked(bob.account, mal.account, True))
+    for n in (4, 5, 6):
+        town.send(mal[1], bob, n, text=f"withheld {n}")
+    town.do(bob[1], Blocked(bob.account, mal.account, False))
+    town.limit()
+
+
 def _endings(town: Town, alice: Person, bob: Person, carol: Person, dave: Person) -> None:
     """Devices and accounts go, with what waited for them; one comes back."""
-    town.send(dave[1], bob, 4, text="for devices that go")
+    town.send(dave[1], bob, town.next_number(dave[1], bob), text="for devices that go")
     town.do(bob[1], Unlinked(bob[3]))
     town.do(bob[1], Unlinked(bob[3]))
     town.do(carol[1], Unlinked(bob[1]))

@@ -25,6 +25,8 @@ from nightmail.model.records import (
     Expired,
     FoldRaised,
     Forwarded,
+    Known,
+    KnownForgotten,
     LetterExpired,
     LimitsSet,
     Linked,
@@ -40,6 +42,7 @@ from nightmail.model.records import (
     Relabelled,
     Sent,
     Span,
+    Swept,
     Ticked,
     Unlinked,
     Voided,
@@ -95,6 +98,8 @@ WELL_FORMED: dict[str, AnyBody] = {
     "a message as large as can be": but(SENT, envelopes=(but(ENVELOPE, ciphertext=bytes(65_536)),)),
     "a message with no body": but(SENT, envelopes=(but(ENVELOPE, ciphertext=b""),)),
     "a message that disappears late": but(SENT, life_ms=7 * DAY_MS),
+    "a message that disappears soon": but(SENT, life_ms=30_000),
+    "a re-seal with little left of its life": but(SENT, life_ms=1, of=SENT.id),
     "the last of all numbers": but(SENT, n=NUMBER_MAX, floor=NUMBER_MAX, seen=NUMBER_MAX, list_version=NUMBER_MAX),
     "as many unanswered as there may be": but(SENT, n=256, floor=1),
     "a later window": but(SENT, n=1_000, floor=745),
@@ -119,6 +124,7 @@ WELL_FORMED: dict[str, AnyBody] = {
     "an account closed": Closed(BOB),
     "somebody blocked": Blocked(BOB, account_id("eve"), True),
     "somebody unblocked": Blocked(BOB, account_id("eve"), False),
+    "somebody known": Known(BOB, account_id("eve"), True),
     "receipts off": ReceiptsSet(BOB, False),
     "keys": PUBLISHED,
     "as many keys as can be": but(
@@ -160,8 +166,10 @@ MALFORMED: dict[str, tuple[AnyBody, str]] = {
     "an id too long": (but(SENT, id="a" * 65), "an id has at most 64 characters"),
     "seen before time": (but(SENT, seen=-1), f"seen is not between 0 {NUMBERS}"),
     "seen beyond": (but(SENT, seen=NUMBER_MAX + 1), f"seen is not between 0 {NUMBERS}"),
-    "a life before birth": (but(SENT, life_ms=-1), f"life_ms is not between 0 and {7 * DAY_MS}"),
-    "a life too long": (but(SENT, life_ms=7 * DAY_MS + 1), f"life_ms is not between 0 and {7 * DAY_MS}"),
+    "a life before birth": (but(SENT, life_ms=-1), f"life_ms is not between 30000 and {7 * DAY_MS}"),
+    "a life too short": (but(SENT, life_ms=29_999), f"life_ms is not between 30000 and {7 * DAY_MS}"),
+    "a life too long": (but(SENT, life_ms=7 * DAY_MS + 1), f"life_ms is not between 30000 and {7 * DAY_MS}"),
+    "a re-seal's life too long": (but(SENT, life_ms=7 * DAY_MS + 1, of=SENT.id), "life_ms is not between 1 and"),
     "a list version below": (but(SENT, list_version=-1), f"list_version is not between 0 {NUMBERS}"),
     "a short tag": (but(SENT, tag=bytes(15)), "tag is not 16 bytes"),
     "a long tag": (but(SENT, tag=bytes(17)), "tag is not 16 bytes"),
@@ -217,6 +225,8 @@ MALFORMED: dict[str, tuple[AnyBody, str]] = {
     "nobody blocks": (Blocked(0, BOB, True), "account is not between 1 and"),
     "somebody beyond blocks": (Blocked(1 << 63, BOB, True), "account is not between 1 and"),
     "nobody blocked": (Blocked(BOB, 0, True), "peer is not between 1 and"),
+    "nobody knows": (Known(0, BOB, True), "account is not between 1 and"),
+    "nobody known": (Known(BOB, 0, True), "peer is not between 1 and"),
     "nobody's receipts": (ReceiptsSet(0, True), "account is not between 1 and"),
     "keys of no registration": (but(PUBLISHED, registration=-1), f"registration is not between 0 {NUMBERS}"),
     "an identity too short": (but(PUBLISHED, identity=bytes(127)), "identity is not 128 bytes"),
@@ -275,7 +285,7 @@ COPIED = Copied(PHONE, BOB, NORMAL, 1, ID, bytes(16), Kind.TEXT, None, 0, 5, (EN
 RECEIPTED = Receipted(PHONE, BOB, NORMAL, TABLET, MessageState.READ, Reason.NONE, 5, ((1, 1),))
 SERVERS: list[AnyBody] = [
     COPIED, RECEIPTED, Forwarded(1, 1, COPIED), Ticked(), Expired(TABLET, NORMAL, 0), Watched(TABLET),
-    LimitsSet(FoldLimits()), FoldRaised(2), LetterExpired(5),
+    LimitsSet(FoldLimits()), FoldRaised(2), LetterExpired(5), Swept(PHONE, Lane.NORMAL, 1), KnownForgotten(BOB),
 ]  # fmt: skip
 
 
@@ -291,11 +301,12 @@ def test_every_kind_of_record_is_either_checked_or_the_servers() -> None:
 
 def test_limits_may_be_set() -> None:
     form = Form(
-        FormLimits(body_bytes=3, envelopes=1, spans=2, authors=1, unreadable=1, lifetime_ms=10), FoldLimits(ring_acks=4)
+        FormLimits(body_bytes=3, envelopes=1, spans=2, authors=1, unreadable=1, lifetime_ms=10, lifetime_ms_min=1),
+        FoldLimits(ring_acks=4),
     )
     assert form.check(PHONE, but(SENT, n=5, floor=1)) == Malformed("floor is not between 2 and 5")
     assert form.check(PHONE, SENT) == Malformed("a body of more than 3 bytes")
-    assert form.check(PHONE, but(SENT, life_ms=11)) == Malformed("life_ms is not between 0 and 10")
+    assert form.check(PHONE, but(SENT, life_ms=11)) == Malformed("life_ms is not between 1 and 10")
     assert form.check(PHONE, Acked(NORMAL, 9, (1, 2))) == Malformed("more than 1 unreadable numbers")
     two = (Span(PHONE, NORMAL, 1, 1), Span(TABLET, NORMAL, 1, 1))
     assert form.check(PHONE, Read(BOB, two)) == Malformed("messages of more than 1 devices")

@@ -31,6 +31,7 @@ from nightmail.model.refusals import (
     PinWrong,
     RateLimited,
     Refusal,
+    ShareFull,
     StaleDevices,
     TooManyBlocked,
     TooManyDevices,
@@ -48,6 +49,7 @@ EACH: dict[AnyRefusal, str] = {
     UnknownRecipient(0xAB): "there is no account ab",
     StaleDevices(4, (1, 2), (3,), ()): "the device list is now version 4: 2 missing, 1 extra, 0 with new keys",
     MailboxFull(10_000): "every device of the recipient is full: limit 10000 entries, fewer if they are large",
+    ShareFull(100): "too much of yours waits for the recipient: limit 100 entries, fewer if they are large",
     AckAboveHead(9): "nothing above 9 was ever handed out",
     HandleTaken("alice"): "'alice' is taken",
     UnknownAccount(0xAB): "there is no account ab",
@@ -77,6 +79,7 @@ CODES = {
     UnknownRecipient: 0x13,
     StaleDevices: 0x14,
     MailboxFull: 0x15,
+    ShareFull: 0x16,
     AckAboveHead: 0x20,
     HandleTaken: 0x30,
     UnknownAccount: 0x31,
@@ -99,7 +102,18 @@ CODES = {
     RateLimited: 0x54,
     NotYet: 0x55,
 }
-WORTH_A_RETRY = {OutOfOrder, MailboxFull, NoKeys, PinLocked, Unavailable, Overloaded, DiskFull, RateLimited, NotYet}
+WORTH_A_RETRY = {
+    OutOfOrder,
+    MailboxFull,
+    ShareFull,
+    NoKeys,
+    PinLocked,
+    Unavailable,
+    Overloaded,
+    DiskFull,
+    RateLimited,
+    NotYet,
+}
 
 kinds = get_args(AnyRefusal)
 each = pytest.mark.parametrize("refusal", EACH, ids=lambda refusal: type(refusal).__name__)
@@ -111,7 +125,7 @@ def test_every_refusal_there_is_can_be_said() -> None:
 
 
 WORDS = {
-    "out_of_order", "id_reused", "number_voided", "unknown_recipient", "stale_devices", "mailbox_full",
+    "out_of_order", "id_reused", "number_voided", "unknown_recipient", "stale_devices", "mailbox_full", "share_full",
     "ack_above_head", "handle_taken", "unknown_account", "unknown_device", "not_allowed", "list_conflict",
     "too_many_blocked", "too_many_devices", "too_many_linked", "no_keys", "identity_fixed", "pin_needed",
     "pin_wrong", "pin_locked", "malformed", "unavailable", "overloaded", "disk_full", "dead_lettered",

@@ -70,5 +70,7 @@ def test_every_table_has_a_number_that_never_changes() -> None:
         "KEYS": 8,
         "LETTER_CLASSES": 9,
         "LETTER_PAGE": 10,
+        "SHARES": 16,
+        "KNOWN": 17,
     }
     assert RowKey(Kept.ACCOUNT, 5) == RowKey(Kept.ACCOUNT, 5, 0)

@@ -34,11 +34,11 @@ def ack(state: ShardState, at: int, upto: int) -> None:
 def test_each_line_is_counted_once() -> None:
     counts, state = (
         MessageCounts(lambda _: False),
-        a_state(placed(1, 1), placed(1, 2, copy=True), placed(2, 0, blocked=True)),
+        a_state(placed(1, 1), placed(1, 2, copy=True), placed(2, 0), placed(3, 0, blocked=True)),
     )
     counts.look(state, 0)
     counts.look(state, 0)
-    assert (counts.accepted, counts.blocked, counts.filed) == (2, 1, 2)
+    assert (counts.accepted, counts.blocked, counts.filed) == (3, 1, 2)
     state.notes.append(Dropped(3, BOB, NORMAL, 1, Reason.EXPIRED))
     counts.look(state, 0)
     assert {reason.name: count for reason, count in counts.failed.items() if count} == {"MAILBOX_FULL": 1, "EXPIRED": 1}

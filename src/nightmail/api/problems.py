@@ -27,6 +27,7 @@ STATUSES: dict[type[AnyRefusal], int] = {
     no.UnknownRecipient: 404,
     no.StaleDevices: 409,
     no.MailboxFull: 507,
+    no.ShareFull: 507,
     no.AckAboveHead: 409,
     no.HandleTaken: 409,
     no.UnknownAccount: 404,

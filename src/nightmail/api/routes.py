@@ -112,7 +112,10 @@ class AccountRoutes:
         if not trace.events:
             raise problem("not_found", "the delivery log knows no such message")
         others = {account_of(device) for device in trace.states} - {own}
-        reads = [await self._desk.account(each, lambda row: row.read_receipts) for each in (own, *others)]
+        reads = [await self._desk.account(own, lambda row: row.read_receipts)]
+        reads += [
+            await self._desk.account(each, lambda row: row.read_receipts and own not in row.blocked) for each in others
+        ]
         return message_seen(trace, own, reads=all(reads))
 
     async def trace(self, request: Request) -> schemas.TraceSeen:

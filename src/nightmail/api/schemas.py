@@ -238,20 +238,23 @@ def message_seen(trace: Trace, own: int, *, reads: bool) -> MessageSeen:
             continue
         state = MessageState.DELIVERED if state is MessageState.READ and not reads else state
         states.add(state)
-        at, reason = _last(trace, device, ROUTED if state is MessageState.SENT else (STATE_NAMES[state],))
+        # Of a message that was blocked at once nothing else is known: it looks like one that waits.
+        at, reason = accepted[0] if accepted else trace.events[0].at, ""
+        if (last := _last(trace, device, ROUTED if state is MessageState.SENT else (STATE_NAMES[state],))) is not None:
+            at, reason = last
         devices.append(
             DeviceState(f"{device:x}", STATE_NAMES[state], at, reason if state is MessageState.FAILED else "")
         )
     return MessageSeen(trace.id, _whole(states), min(accepted or [trace.events[0].at]), devices)
 
 
-def _last(trace: Trace, device: int, words: tuple[str, ...]) -> tuple[int, str]:
+def _last(trace: Trace, device: int, words: tuple[str, ...]) -> tuple[int, str] | None:
     """Time and reason of the device's last event with one of these words."""
     for event in reversed(trace.events):
         word, _, reason = event.what.partition(":")
         if event.device == device and word in words:
             return event.at, reason
-    return trace.events[-1].at, ""
+    return None
 
 
 def _whole(states: set[MessageState]) -> StateName:

@@ -1,7 +1,7 @@
 """Contacts: the names that the user gave to other people, and who is blocked.
 
 Knows:   names are sealed for the own devices, and nobody else has them; the server does the blocking, and is told
-         first.
+         first. It learns by id whom a person saves, and keeps more room for them.
 Touches: the rows of contacts, in a turn of the machine, which tells the other own devices
          (`own_devices/contact_sync.py`).
 """

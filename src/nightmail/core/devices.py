@@ -14,6 +14,7 @@ from nightmail.model.ids import DEVICES_EVER, SERVER, account_of, device_id, ind
 from nightmail.model.records import (
     Blocked,
     Closed,
+    KnownForgotten,
     Linked,
     Listed,
     ReceiptsSet,
@@ -35,7 +36,7 @@ from .expiry import end_mailbox
 from .keys import end_keys
 from .lock import try_lock
 from .mailbox import needs_whole
-from .rights import check_rights, needs_account
+from .rights import check_listed, check_rights, needs_account
 from .rules import Steps
 from .state import ShardState, missing_row
 
@@ -125,7 +126,7 @@ def _join(state: ShardState, account: Account, new: Registered | Linked) -> Join
 def step_listed(state: ShardState, by: int, via: int, new: Listed) -> None:
     """The next list. Whom it no longer names is removed, and learns it at once."""
     account = state.accounts[new.account]
-    said: Said | None = check_rights(by, account, new.account)
+    said: Said | None = check_rights(by, account, new.account) or check_listed(state, by, account)
     if said is None:
         assert account is not None
         said = _list(state, account, new)
@@ -168,6 +169,8 @@ def step_unlinked(state: ShardState, by: int, via: int, unlinked: Unlinked) -> N
     number = account_of(device)
     account = state.accounts[number]
     said: Said | None = check_rights(by, account, number)
+    if said is None and device != by:
+        said = check_listed(state, by, account)
     if said is None:
         assert account is not None
         said = _unlink(state, account, device)
@@ -191,7 +194,7 @@ def _unlink(state: ShardState, account: Account, device: int) -> Said:
 def step_closed(state: ShardState, by: int, via: int, closed: Closed) -> None:
     """An account ends. The row stays: its handle may come back, its device numbers may not."""
     account = state.accounts[closed.account]
-    said: Said | None = check_rights(by, account, closed.account)
+    said: Said | None = check_rights(by, account, closed.account) or check_listed(state, by, account)
     if by == SERVER and account is not None and account.closed:
         said = Done()  # Asked again.
     elif said is None:
@@ -202,6 +205,8 @@ def step_closed(state: ShardState, by: int, via: int, closed: Closed) -> None:
         account.lock = None
         state.accounts.put(closed.account, account, state.offset)
         state.derived.extend(Unlinked(device) for device in account.devices)
+        if state.counts_shares:
+            state.derived.append(KnownForgotten(closed.account))
         said = Done()
     state.effects.append(Answer(via, said))
 
@@ -234,6 +239,11 @@ def step_relabelled(state: ShardState, by: int, via: int, new: Relabelled) -> No
 
 
 def step_blocked(state: ShardState, by: int, via: int, wish: Blocked) -> None:
+    state.effects.append(Answer(via, block(state, by, wish)))
+
+
+def block(state: ShardState, by: int, wish: Blocked) -> Said:
+    """Change the block list; returns the answer."""
     account = state.accounts[wish.account]
     said: Said | None = check_rights(by, account, wish.account)
     if said is None:
@@ -248,7 +258,7 @@ def step_blocked(state: ShardState, by: int, via: int, wish: Blocked) -> None:
                 account.blocked.pop(wish.peer, None)
             state.accounts.put(wish.account, account, state.offset)
             said = Done()
-    state.effects.append(Answer(via, said))
+    return said
 
 
 def step_receipts_set(state: ShardState, by: int, via: int, wish: ReceiptsSet) -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 
-from nightmail.model.records import AnyBody, Expired, LetterExpired, Ticked
+from nightmail.model.records import AnyBody, Expired, LetterExpired, Swept, Ticked
 from nightmail.model.rows import Due, DueFor, DueHour, DueItem, Kept, Need
 from nightmail.model.rows import Shard as ShardRow
 
@@ -39,6 +39,7 @@ NEXT_SLOT = 1 << SECOND_BITS
 FIRES: Mapping[DueFor, Callable[[DueItem], AnyBody]] = {
     DueFor.EXPIRY: lambda item: Expired(item.device, item.lane, item.seq),
     DueFor.DEAD_LETTER: lambda item: LetterExpired(item.seq),
+    DueFor.BLOCK: lambda item: Swept(item.device, item.lane, item.seq),
 }
 """What an item is for → the record that looks at it."""
 

@@ -13,7 +13,7 @@ from nightmail.model.records import Expired, Watched
 from nightmail.model.rows import DueItem, Entry, Mailbox, Need, Queue, queue_id
 from nightmail.model.words import Lane, Reason
 
-from . import due
+from . import due, shares
 from .gaps import add_gap, first_waiting
 from .mailbox import needs_entry, needs_front
 from .receipts import Verdicts
@@ -67,18 +67,28 @@ def _drop(state: ShardState, device: int, mailbox: Mailbox, lane: Lane, seqs: li
     """End these entries as expired: a gap for the device, a failure for each sender."""
     if not seqs:
         return
-    queue, number = mailbox.lanes[lane], queue_id(device, lane)
     verdicts = Verdicts(device)
-    for seq in seqs:
-        entry = state.entries[number].pop(seq)
+    for seq, entry in zip(seqs, make_gaps(state, device, mailbox, lane, seqs), strict=True):
+        _fail(state, verdicts, device, lane, seq, entry, Reason.EXPIRED)
+    verdicts.tell(state, lane)
+
+
+def make_gaps(state: ShardState, device: int, mailbox: Mailbox, lane: Lane, seqs: list[int]) -> list[Entry]:
+    """Leave a gap in place of each of these entries; returns them."""
+    queue, number = mailbox.lanes[lane], queue_id(device, lane)
+    ended = [state.entries[number].pop(seq) for seq in seqs]
+    if mailbox.shared:
+        shares.let_go(state, device, ended)
+    for seq, entry in zip(seqs, ended, strict=True):
         queue.waiting -= 1
         mailbox.let_go(len(entry.ciphertext), entry.wakes)
         add_gap(queue.gaps, seq, Reason.EXPIRED)
         if state.stored.get(number, 0) >= seq:
             state.dropped.append((number, seq))
-        _fail(state, verdicts, device, lane, seq, entry, Reason.EXPIRED)
+    if mailbox.shared:
+        shares.forget_if_sparse(state, device, mailbox)
     state.mailboxes.put(device, mailbox, state.offset)
-    verdicts.tell(state, lane)
+    return ended
 
 
 def _fail(
@@ -144,6 +154,8 @@ def end_mailbox(state: ShardState, device: int) -> None:
         if state.stored.get(number, 0) > queue.acked:
             state.cleared[number] = queue.head
         verdicts.tell(state, lane)
+    if mailbox.shared:
+        state.shares.put(device, None, state.offset)
     state.mailboxes.put(device, None, state.offset)
     state.receipts.put(device, None, state.offset)
 

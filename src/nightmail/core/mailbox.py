@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from nightmail.model.answers import Done
 from nightmail.model.effects import Answer, Grew
+from nightmail.model.ids import account_of
 from nightmail.model.notes import Taken
 from nightmail.model.records import Acked
 from nightmail.model.refusals import AckAboveHead, UnknownDevice
 from nightmail.model.rows import DueItem, Entry, EntryRange, Gap, Kept, Mailbox, Need, Queue, queue_id
 from nightmail.model.words import Kind, Lane, Reason
 
-from . import due
+from . import due, shares
 from .gaps import drop_gaps, first_waiting, gap_at
 from .receipts import Verdicts
 from .rules import Steps
@@ -56,6 +57,8 @@ def file(state: ShardState, device: int, mailbox: Mailbox, lane: Lane, entry: En
     mailbox.bytes += size
     if state.counts_waking and entry.kind is not CONTROL:
         mailbox.waking += 1
+    if mailbox.shared:
+        shares.add(state, device, entry.by, size)
     state.filed_bytes += size
     number = device << 1 | lane
     entries = state.entries.get(number)
@@ -148,6 +151,8 @@ def step_acked(state: ShardState, by: int, via: int, acked: Acked) -> None:
     low, entries = queue.acked + 1, state.entries.get(number, NO_ENTRIES)
     if len(entries) != queue.waiting:
         _look_at_entries(state, queue, number, low, upto)
+    if mailbox.shared:
+        shares.let_go(state, by, [entries[seq] for seq in range(low, upto + 1) if seq in entries])
     if via:
         # Asked for by a client that must know when it may forget which numbers it could not open.
         state.effects.append(Answer(via, DONE))
@@ -165,6 +170,8 @@ def step_acked(state: ShardState, by: int, via: int, acked: Acked) -> None:
         state.cleared[number] = upto
     else:
         state.filed_bytes -= before - mailbox.bytes
+    if mailbox.shared:
+        shares.forget_if_sparse(state, by, mailbox)
     state.mailboxes.changed[by] = state.offset
     state.notes.append(Taken(state.shard.now, by, lane, low, upto, acked.unreadable))
 
@@ -207,6 +214,21 @@ def needs_entry(state: ShardState, device: int, lane: Lane, seq: int, missing: l
             _needs_entries(state, queue, queue_id(device, lane), seq, seq, missing)
 
 
+def page(mailbox: Mailbox, lane: Lane, seq: int, count: int) -> tuple[int, int]:
+    """The first and the last of the next `count` sequence numbers from `seq` on."""
+    queue = mailbox.lanes[lane]
+    low = max(seq, queue.acked + 1)
+    return low, min(queue.head, low + count - 1)
+
+
+def needs_page(state: ShardState, device: int, lane: Lane, seq: int, count: int, missing: list[Need]) -> Mailbox | None:
+    """A mailbox with the entries of one `page`; None if it is not in memory yet, or no more."""
+    if mailbox := _needs_mailbox(state, device, missing):
+        low, high = page(mailbox, lane, seq, count)
+        _needs_entries(state, mailbox.lanes[lane], queue_id(device, lane), low, high, missing)
+    return mailbox
+
+
 def needs_front(state: ShardState, device: int, count: int, missing: list[Need]) -> None:
     """The `count` oldest entries of both lanes."""
     if mailbox := _needs_mailbox(state, device, missing):
@@ -223,8 +245,34 @@ def needs_whole(state: ShardState, device: int, missing: list[Need]) -> None:
             _needs_entries(state, queue, queue_id(device, lane), queue.acked + 1, queue.head, missing)
 
 
+def needs_shares(state: ShardState, device: int, size: int, missing: list[Need]) -> None:
+    """What `shares.look` will touch for one more entry of `size` bytes: if nothing is counted yet, all that waits."""
+    mailbox = state.mailboxes.rows.get(device)
+    if mailbox is None:
+        return
+    if mailbox.shared:
+        missing_row(state.shares, Kept.SHARES, device, missing)
+    if shares.is_crowded(state, mailbox, size):
+        missing_row(state.known, Kept.KNOWN, account_of(device), missing)
+        if not mailbox.shared and not missing_row(state.shares, Kept.SHARES, device, missing):
+            needs_whole(state, device, missing)
+
+
+def look_at_shares(state: ShardState, device: int, size: int) -> None:
+    """Raise KeyError unless the rows that tell whose entries wait are in memory."""
+    missing: list[Need] = []
+    needs_shares(state, device, size, missing)
+    if missing:
+        raise KeyError(*missing)
+
+
 def _needs_mailbox(state: ShardState, device: int, missing: list[Need]) -> Mailbox | None:
-    return None if missing_row(state.mailboxes, Kept.MAILBOX, device, missing) else state.mailboxes.rows[device]
+    if missing_row(state.mailboxes, Kept.MAILBOX, device, missing):
+        return None
+    mailbox = state.mailboxes.rows[device]
+    if mailbox is not None and mailbox.shared:
+        missing_row(state.shares, Kept.SHARES, device, missing)
+    return mailbox
 
 
 def _look_at_entries(state: ShardState, queue: Queue, number: int, low: int, high: int) -> None:

@@ -26,3 +26,13 @@ def check_rights(by: int, account: Account | None, number: int) -> AnyRefusal | 
     if by != SERVER and by not in account.devices:
         return UnknownDevice(by)
     return None
+
+
+def check_listed(state: ShardState, by: int, account: Account | None) -> AnyRefusal | None:
+    """Since fold 2, a device that the list does not name changes nothing about the account's other devices.
+
+    An empty list names nobody: then any device may publish the next one, or the account could never be reached again.
+    """
+    if by == SERVER or account is None or not account.listed or by in account.listed or state.shard.fold < 2:
+        return None
+    return NotAllowed()

@@ -5,7 +5,8 @@ Touches: a `Numbers` row.
 
 Of an id only a checksum is kept: a sender that asks again says the id. Contents are told apart by their
 tags, so all that could slip through, once in four billion times, is a sender that gives one content
-two ids under one number.
+two ids under one number. As rarely, a new id has the checksum of one that is kept, and is refused as reused: its
+sender gives the message the next number, and is heard once the other answer is forgotten.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ VOID = b""
 _SLOT = struct.Struct(f">{TAG_BYTES + 1}pIQQ")
 """Tag with its length, checksum of the id, stamp, list version."""
 SLOT_BYTES = _SLOT.size
+CHECKSUM_AT = TAG_BYTES + 1
+"""Where in a slot the checksum stands."""
 slot = _SLOT.pack
 """Cuts a longer tag silently. The tag of a `Sent` need not be measured: its form has TAG_BYTES."""
 
@@ -48,6 +51,26 @@ def answer_again(numbers: Numbers, sent: Sent | Voided) -> Said:
     if isinstance(sent, Sent) and tag != sent.tag:
         return IdReused(sent.id)
     return Accepted(sent.id, tag, at, list_version)
+
+
+def is_reused(lanes: tuple[Numbers, Numbers], ident: str, tag: bytes) -> bool:
+    """Whether an answer that is kept, of either lane, has the id of this message under other content.
+
+    A number that was given up had none.
+    """
+    checksum = crc32(ident.encode()).to_bytes(4, "big")
+    return any(checksum in numbers.ring and _is_taken(numbers.ring, checksum, tag) for numbers in lanes)
+
+
+def _is_taken(ring: bytearray, checksum: bytes, tag: bytes) -> bool:
+    """Look at each slot with this checksum: its bytes may stand elsewhere by chance."""
+    at = ring.find(checksum)
+    while at >= 0:
+        first = at - CHECKSUM_AT
+        if first % SLOT_BYTES == 0 and _SLOT.unpack_from(ring, first)[0] not in (VOID, tag):
+            return True
+        at = ring.find(checksum, at + 1)
+    return False
 
 
 def forget(numbers: Numbers, floor: int, ring_acks: int) -> None:

@@ -15,20 +15,23 @@ from nightmail.model.notes import Placed
 from nightmail.model.records import Copied, Receipted, Sent, Voided
 from nightmail.model.refusals import (
     AnyRefusal,
+    IdReused,
     MailboxFull,
+    ShareFull,
     StaleDevices,
     UnknownRecipient,
 )
-from nightmail.model.rows import Account, Entry, Need, Stream
+from nightmail.model.rows import Account, Entry, Kept, Mailbox, Need, Stream
 from nightmail.model.words import MessageState, Reason
 
-from . import mailbox, ring
+from . import mailbox, ring, shares
 from .mailbox import file
 from .numbering import answer_out_of_turn, needs_stream, take_number
 from .rules import Steps
-from .state import ShardState
+from .state import ShardState, missing_row
 
 FAILED = MessageState.FAILED
+NOBODY: tuple[tuple[int, Mailbox, int], ...] = ()
 
 
 # --- a message --------------------------------------------------------------------------------
@@ -37,9 +40,12 @@ FAILED = MessageState.FAILED
 def needs_sent(state: ShardState, by: int, sent: Sent) -> list[Need]:
     missing: list[Need] = []
     needs_stream(state, by, sent.to, missing)
+    if state.counts_shares and (account := state.accounts.rows.get(sent.to)) and account_of(by) in account.blocked:
+        missing_row(state.known, Kept.KNOWN, sent.to, missing)
     for envelope in sent.envelopes:
         if account_of(envelope.device) == sent.to:
             mailbox.needs_filing(state, envelope.device, sent.life_ms, len(sent.envelopes), missing)
+            mailbox.needs_shares(state, envelope.device, len(envelope.ciphertext), missing)
     return missing
 
 
@@ -56,7 +62,15 @@ def step_sent(state: ShardState, by: int, via: int, sent: Sent) -> None:
     if n != numbers.last + 1:
         state.effects.append(Answer(via, answer_out_of_turn(numbers, sent)))
         return
+    if state.checks_ids and ring.is_reused(stream.lanes, sent.id, sent.tag):
+        state.effects.append(Answer(via, IdReused(sent.id)))
+        return
+    blocked = account is not None and bool(account.blocked) and by >> DEVICE_BITS in account.blocked
+    if blocked and state.counts_shares and to not in state.known.rows:
+        raise KeyError(to)
     refusal = _check(state, account, by, sent)
+    if blocked and refusal is None and state.counts_shares:
+        refusal = shares.withhold(state, by, sent)
     if refusal is not None:
         state.effects.append(Answer(via, refusal))
         return
@@ -64,14 +78,15 @@ def step_sent(state: ShardState, by: int, via: int, sent: Sent) -> None:
 
     at = take_number(state, key, stream, sent, sent.list_version)
     id_, tag, kind, of, life_ms = sent.id, sent.tag, sent.kind, sent.of, sent.life_ms
-    places: tuple[tuple[int, int], ...] = ()
-    blocked = by >> DEVICE_BITS in account.blocked if account.blocked else False
+    places: tuple[tuple[int, int], ...] = tuple((e.device, 0) for e in sent.envelopes) if blocked else ()
     for envelope in () if blocked else sent.envelopes:
         device = envelope.device
         box = state.mailboxes.rows[device]
         assert box is not None
         # If it is sealed for one device only, that one has room: it was just checked.
-        if len(sent.envelopes) > 1 and mailbox.is_full(state, box):
+        if len(sent.envelopes) > 1 and (
+            mailbox.is_full(state, box) or not shares.has_room(state, device, box, by, len(envelope.ciphertext))
+        ):
             seq = 0
             full = Receipted(by, to, lane, device, FAILED, Reason.MAILBOX_FULL, state.now, ((n, n),))
             state.tell(account_of(by), full)
@@ -95,8 +110,9 @@ def _check(state: ShardState, account: Account | None, by: int, sent: Sent) -> A
         return _stale(account, by, sent)
     if sent.list_version != account.list_version:
         return _stale(account, by, sent)
-    limits, has_room = state.shard.limits, False
+    limits, has_room, crowded = state.shard.limits, False, NOBODY
     most, most_bytes = limits.mailbox_entries, limits.mailbox_bytes
+    few, few_bytes = limits.stranger_entries, limits.stranger_bytes
     for envelope in envelopes:
         device = envelope.device
         if listed.get(device) != envelope.registration or device == by:
@@ -104,16 +120,25 @@ def _check(state: ShardState, account: Account | None, by: int, sent: Sent) -> A
         box = state.mailboxes.rows[device]
         assert box is not None
         normal, high = box.lanes
-        if normal.waiting + high.waiting < most and box.bytes < most_bytes:
-            has_room = True
+        waiting = normal.waiting + high.waiting
+        if waiting < most and box.bytes < most_bytes:
+            # Below what a stranger may hold, nobody can hold too much.
+            if waiting < few and box.bytes + len(envelope.ciphertext) <= few_bytes and not box.shared:
+                has_room = True
+            else:
+                mailbox.look_at_shares(state, device, len(envelope.ciphertext))
+                crowded += ((device, box, len(envelope.ciphertext)),)
         if sent.life_ms or not box.due:
             mailbox.look_at_clock(state, box, sent.life_ms, count)
     if count > 1 and len({envelope.device for envelope in envelopes}) < count:
         return _stale(account, by, sent)  # One device named twice must not stand in for another.
+    for device, box, size in crowded:
+        shares.count(state, device, box, size)
+        has_room = shares.has_room(state, device, box, by, size) or has_room
     if has_room or (not envelopes and (sent.to == account_of(by) or (sent.of is not None and sent.own_envelopes))):
         return None  # Without envelopes: a note to oneself, or a re-seal that is only for a device of one's own.
     # An account without any device to deliver to is full in the same sense: later may do.
-    return MailboxFull(most)
+    return ShareFull(shares.most_entries(state, by, sent.to)) if crowded else MailboxFull(most)
 
 
 def _stale(account: Account, by: int, sent: Sent) -> StaleDevices:

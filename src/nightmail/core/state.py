@@ -27,9 +27,11 @@ from nightmail.model.rows import (
     Entry,
     Kept,
     Keys,
+    KnownAccounts,
     LetterClasses,
     LetterPage,
     Mailbox,
+    MailboxShares,
     Need,
     PendingReceipts,
     Row,
@@ -134,11 +136,17 @@ class ShardState:
         self.offset = 0
         self.counts_waking = False
         """Mailboxes count the entries that may wake their device: since fold 2."""
+        self.counts_shares = False
+        """No account fills a mailbox alone: since fold 2."""
+        self.checks_ids = False
+        """An id is refused under a second number if its content is another: since fold 2."""
 
         self.accounts: Table[int, Account] = Table(Account)
         self.keys: Table[int, Keys] = Table(Keys)
         self.streams: Table[tuple[int, int], Stream] = Table(Stream)
         self.mailboxes: Table[int, Mailbox] = Table(Mailbox)
+        self.shares: Table[int, MailboxShares] = Table(MailboxShares)
+        self.known: Table[int, KnownAccounts] = Table(KnownAccounts)
         self.receipts: Table[int, PendingReceipts] = Table(PendingReceipts)
         self.due_hours: Table[int, DueHour] = Table(DueHour)
         self.due: Table[int, Due] = Table(Due)
@@ -155,6 +163,8 @@ class ShardState:
             Kept.KEYS: self.keys,
             Kept.LETTER_CLASSES: self.letter_classes,
             Kept.LETTER_PAGE: self.letter_pages,
+            Kept.SHARES: self.shares,
+            Kept.KNOWN: self.known,
         }
 
         self.entries: dict[int, Entries] = {}
@@ -188,7 +198,7 @@ class ShardState:
 
     def notice_fold(self) -> None:
         """The shard's fold version is known, or was raised: take note of what that means for every message."""
-        self.counts_waking = self.shard.fold > 1
+        self.counts_waking = self.counts_shares = self.checks_ids = self.shard.fold > 1
 
     def tell(self, account: int, body: Told) -> None:
         """Bring this to the shard of `account`: at once if it is ours, by its log if not."""

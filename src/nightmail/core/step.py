@@ -15,11 +15,41 @@ from __future__ import annotations
 
 from nightmail.model.records import AnyBody
 
-from . import copies, deadletters, devices, due, expiry, forwards, keys, lock, mailbox, receipts, send, shard
+from . import (
+    blocking,
+    copies,
+    deadletters,
+    devices,
+    due,
+    expiry,
+    forwards,
+    keys,
+    lock,
+    mailbox,
+    receipts,
+    send,
+    shard,
+    shares,
+)
 from .rules import Fold
 from .state import NEWEST_FOLD
 
-MODULES = (send, copies, mailbox, receipts, devices, lock, keys, due, expiry, forwards, shard, deadletters)
+MODULES = (
+    send,
+    copies,
+    mailbox,
+    receipts,
+    devices,
+    lock,
+    keys,
+    due,
+    expiry,
+    forwards,
+    shard,
+    deadletters,
+    shares,
+    blocking,
+)
 
 
 def _merged(version: int) -> Fold:

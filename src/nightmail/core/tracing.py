@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from nightmail.model.ids import SERVER, MessageId
-from nightmail.model.notes import ConnectionChanged, Dropped, Looked, Note, Placed, Taken
+from nightmail.model.notes import ConnectionChanged, Dropped, Looked, Note, Placed, Taken, Withheld
 from nightmail.model.traces import Event, Trace
 from nightmail.model.words import MessageState, Reason
 
@@ -26,7 +26,7 @@ class FiledEntry(Struct):
     device: int
     seq: int
     filed: int = -1
-    """Which event tells of it; -1: none, its mailbox was full."""
+    """Which event tells of it; -1: none, its mailbox was full, or its sender is blocked."""
     online: bool | None = None
     """Whether the device was connected then, as far as it is known."""
     state: MessageState = MessageState.SENT
@@ -61,7 +61,7 @@ def trace(message_id: str, placed: Iterable[Placed], pieces: Iterable[bytes]) ->
             if seq:
                 place.filed = len(found.events)
                 found.events.append(Event(note.at, device, f"queued:{seq}"))
-            else:
+            elif not note.blocked:
                 _fail(found, place, note.at, Reason.MAILBOX_FULL)
     connected: set[int] = set()
     for piece in pieces:
@@ -104,6 +104,9 @@ def _follow(found: Trace, place: FiledEntry, note: Note, connected: set[int]) ->
         case Dropped() if (note.device, note.lane) == here and note.seq == place.seq:
             _fail(found, place, note.at, note.reason)
             found.events.append(Event(note.at, place.device, "deleted"))
+        case Withheld() if (note.device, note.lane) == here and place.seq in note.seqs:
+            # Its state stays: the sender is told nothing.
+            found.events += [Event(note.at, place.device, "blocked"), Event(note.at, place.device, "deleted")]
         case Looked() if (note.device, note.lane, note.by) == (*here, placed.by) and note.low <= placed.n <= note.high:
             _reach(found, place, note.at, MessageState.READ)
         case _:

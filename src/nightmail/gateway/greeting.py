@@ -14,7 +14,7 @@ from typing import NamedTuple
 from nightmail.model.forms import DEVICE_MAX, NUMBER_MAX, TOKEN_BYTES
 from nightmail.model.rows import Account, Device
 from nightmail.wire.closing import CloseCode
-from nightmail.wire.items import VERSION, Hello, Welcome
+from nightmail.wire.items import NEWEST_SINCE, VERSION, Hello, Welcome
 
 from .ports import Shared
 
@@ -52,5 +52,6 @@ def recognize(hello: Hello, row: Account | None) -> Device | None:
 def welcome(shared: Shared) -> Welcome:
     limits, form = shared.limits, shared.form
     return Welcome(
-        VERSION, shared.clock(), shared.node, limits.heartbeat_ms, form.window, form.body_bytes, limits.frame_bytes
-    )
+        VERSION, shared.clock(), shared.node, limits.heartbeat_ms, form.window, form.body_bytes, limits.frame_bytes,
+        NEWEST_SINCE,
+    )  # fmt: skip

@@ -49,7 +49,8 @@ class Form:
         self.window = fold.ring_acks
         """Messages of one stream and lane that may wait for their answer."""
         self.stock_one_time, self.stock_kem = fold.stock_one_time, fold.stock_kem
-        self.body_bytes, self.envelopes, self.lifetime_ms = form.body_bytes, form.envelopes, form.lifetime_ms
+        self.body_bytes, self.envelopes = form.body_bytes, form.envelopes
+        self.lifetime_ms, self.lifetime_ms_min = form.lifetime_ms, form.lifetime_ms_min
         self.spans, self.authors, self.unreadable = form.spans, form.authors, form.unreadable
         self.handle_chars, self.label_chars, self.list_bytes = form.handle_chars, form.label_chars, form.list_bytes
 

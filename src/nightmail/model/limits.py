@@ -52,6 +52,17 @@ class FoldLimits(Struct, frozen=True, array_like=True):
     """With so many receipts waiting for a device, further failures share intervals: they are one row."""
     dead_letters_ms: int = 30 * DAY_MS
     """A message that could not be applied stays *sent* so long; then it has failed. 0 is never."""
+    share_parts: int = 10
+    """One account may hold one of so many equal parts of a mailbox, of its entries and of its bytes: nobody fills it
+    alone."""
+    stranger_entries: int = 100
+    """Entries of a mailbox that an account may hold which the recipient has neither written to nor saved."""
+    stranger_bytes: int = 1024 * 1024
+    """Likewise, bytes of ciphertext. With fewer than a body may have, strangers cannot send the largest ones."""
+    stranger_parts: int = 2
+    """Once one of so many equal parts of a mailbox is used, strangers are refused: the rest is for known accounts."""
+    known_accounts: int = 5_000
+    """Accounts that one account may have said to know: they are one row, and the oldest is dropped for a new one."""
 
 
 class FormLimits(Struct, frozen=True):
@@ -73,3 +84,5 @@ class FormLimits(Struct, frozen=True):
     """A signed device list."""
     lifetime_ms: int = 7 * DAY_MS
     """Longest timer of a disappearing message."""
+    lifetime_ms_min: int = 30_000
+    """Shortest one: less would end it before a phone in a pocket has fetched it. A re-seal may carry any remainder."""

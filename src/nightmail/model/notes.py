@@ -27,7 +27,7 @@ class Placed(Struct, frozen=True, array_like=True, gc=False, tag=1):
     copy: bool
     blocked: bool
     places: tuple[tuple[int, int], ...]
-    """(device, seq); seq 0: its mailbox was full."""
+    """(device, seq); seq 0: its mailbox was full, or the sender is blocked."""
 
 
 class Taken(Struct, frozen=True, array_like=True, gc=False, tag=2):
@@ -62,6 +62,15 @@ class Dropped(Struct, frozen=True, array_like=True, gc=False, tag=4):
     reason: Reason
 
 
+class Withheld(Struct, frozen=True, array_like=True, gc=False, tag=6):
+    """Entries ended because their senders were blocked. Nobody is told."""
+
+    at: int
+    device: int
+    lane: Lane
+    seqs: tuple[int, ...]
+
+
 class ConnectionChanged(Struct, frozen=True, array_like=True, gc=False, tag=5):
     """A device's connection began, or ended; of SERVER: the server began, and with it nobody was connected.
 
@@ -73,4 +82,4 @@ class ConnectionChanged(Struct, frozen=True, array_like=True, gc=False, tag=5):
     here: bool
 
 
-Note: TypeAlias = Placed | Taken | Looked | Dropped | ConnectionChanged
+Note: TypeAlias = Placed | Taken | Looked | Dropped | ConnectionChanged | Withheld

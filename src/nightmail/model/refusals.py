@@ -2,6 +2,7 @@
 
     Refusal
     ├── of a send     OutOfOrder · IdReused · NumberVoided · UnknownRecipient · StaleDevices · MailboxFull
+    │                 ShareFull
     ├── of an ack     AckAboveHead
     ├── of an account HandleTaken · UnknownAccount · UnknownDevice · NotAllowed · ListConflict
     │                 TooManyBlocked · TooManyDevices · TooManyLinked
@@ -114,6 +115,21 @@ class MailboxFull(Refusal, frozen=True, tag=0x15):
         return f"every device of the recipient is full: limit {self.limit} entries, fewer if they are large"
 
 
+class ShareFull(Refusal, frozen=True, tag=0x16):
+    """On every device of the recipient that is not full, the sender's account holds as much as it may.
+
+    If only some refuse it, the message is accepted and those fail alone, as `mailbox_full`.
+    """
+
+    word = "share_full"
+    retry = True
+    limit: int
+
+    @property
+    def sentence(self) -> str:
+        return f"too much of yours waits for the recipient: limit {self.limit} entries, fewer if they are large"
+
+
 class AckAboveHead(Refusal, frozen=True, tag=0x20):
     """A device acknowledged more than it was ever handed."""
 
@@ -159,7 +175,7 @@ class UnknownDevice(Refusal, frozen=True, tag=0x32):
 
 
 class NotAllowed(Refusal, frozen=True, tag=0x33):
-    """Only a device of the account itself may do this."""
+    """Only a device of the account itself may do this; to list or revoke devices, it must be listed."""
 
     word = "not_allowed"
 
@@ -350,7 +366,7 @@ class NotYet(Refusal, frozen=True, tag=0x55):
 
 
 AnyRefusal: TypeAlias = (
-    OutOfOrder | IdReused | NumberVoided | UnknownRecipient | StaleDevices | MailboxFull
+    OutOfOrder | IdReused | NumberVoided | UnknownRecipient | StaleDevices | MailboxFull | ShareFull
     | AckAboveHead
     | HandleTaken | UnknownAccount | UnknownDevice | NotAllowed | ListConflict | TooManyBlocked | TooManyDevices
     | TooManyLinked

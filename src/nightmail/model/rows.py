@@ -30,6 +30,8 @@ class Kept(IntEnum):
     KEYS = 8
     LETTER_CLASSES = 9
     LETTER_PAGE = 10
+    SHARES = 16
+    KNOWN = 17
 
 
 class RowKey(NamedTuple):
@@ -109,6 +111,8 @@ class DueFor(IntEnum):
     """A mailbox (`seq` 0), or one entry with a timer of its own."""
     DEAD_LETTER = 1
     """The dead letter at offset `seq`."""
+    BLOCK = 5
+    """A mailbox whose entries from `seq` on are looked through for accounts that are blocked."""
 
 
 class DueItem(Struct, frozen=True, array_like=True, gc=False):
@@ -198,6 +202,16 @@ class Account(Struct, array_like=True):
     """Device numbers only grow, even through closing and registering again."""
     closed: bool = False
     lock: Lock | None = None
+
+
+class KnownAccounts(Struct, array_like=True):
+    """Whom an account knows: its devices say so when the person first writes to somebody, or saves them."""
+
+    accounts: dict[int, int] = field(default_factory=dict)
+    """Account → since when; oldest first."""
+    withheld: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """Blocked account → (entries, bytes, since when): what it would hold, had it not been blocked. So it is refused
+    when anybody else would be."""
 
 
 class Claim(Struct, frozen=True, array_like=True, gc=False):
@@ -307,6 +321,8 @@ class Mailbox(Struct, array_like=True, gc=False):
     """Of ciphertext, in both lanes. Less than there is where entries were filed before this was counted."""
     waking: int = 0
     """How many waiting entries may wake the device. Less than there are where some were filed in fold 1."""
+    shared: bool = False
+    """Whose entries wait is counted: there is a row of shares."""
 
     @property
     def waiting(self) -> int:
@@ -317,6 +333,14 @@ class Mailbox(Struct, array_like=True, gc=False):
         """So many bytes, and so many entries that may wake the device, wait no longer."""
         self.bytes = self.bytes - size if self.bytes > size else 0
         self.waking = self.waking - waking if self.waking > waking else 0
+
+
+class MailboxShares(Struct, array_like=True):
+    """How much of a mailbox each account holds. Exact while it exists: from when the mailbox is crowded until it is
+    nearly empty (core/shares.py)."""
+
+    held: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Account → (entries, bytes of ciphertext)."""
 
 
 ReceiptKey: TypeAlias = tuple[int, int, int, int, int, int]
@@ -358,8 +382,10 @@ Row: TypeAlias = (
     | LetterClasses
     | LetterPage
     | Account
+    | KnownAccounts
     | Keys
     | Stream
     | Mailbox
+    | MailboxShares
     | PendingReceipts
 )

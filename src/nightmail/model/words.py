@@ -42,9 +42,9 @@ class Reason(IntEnum):
 
     NONE = 0
     MAILBOX_FULL = 1
-    """The device already held as many entries as it may."""
+    """The device already held as many entries as it may, of everybody or of this sender's account."""
     EXPIRED = 2
-    """Undelivered for too long, or past its own timer."""
+    """Undelivered for too long, or past its own timer. In a gap also: its sender was blocked."""
     DEVICE_REMOVED = 3
     """The device was revoked."""
     UNDECRYPTABLE = 4

@@ -72,7 +72,7 @@ class MessageCounts:
                 for place in note.places:
                     if place[1]:
                         filed += 1
-                    else:
+                    elif not note.blocked:
                         full += 1
             elif type(note) is Taken:
                 delivered += note.high - note.low + 1

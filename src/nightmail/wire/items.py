@@ -8,7 +8,7 @@ Records, answers, refusals, entries and receipts travel as the model knows them:
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -21,6 +21,9 @@ VERSION = 1
 """Of everything in this room. A server may speak several; the device names one in its `Hello`."""
 
 SUBPROTOCOL = "nightmail.v1"
+
+NEWEST_SINCE = max(body.since for body in get_args(SaidByDevices))
+"""The newest records that a device may say are those `since` this number."""
 
 PATH = "/v1/connect"
 
@@ -86,6 +89,8 @@ class Welcome(Item, frozen=True, tag=1):
     """Messages per conversation and lane that may wait for their answer."""
     body_bytes: int
     frame_bytes: int
+    since: int = 1
+    """The newest records that the server knows: a device says no record that came later."""
 
 
 class Answered(Item, frozen=True, tag=2):

@@ -43,7 +43,7 @@ def is_devices(item: Devices) -> bool:
 
 
 def is_welcome(item: Welcome) -> bool:
-    counts = (item.version, item.heartbeat_ms, item.window, item.body_bytes, item.frame_bytes)
+    counts = (item.version, item.heartbeat_ms, item.window, item.body_bytes, item.frame_bytes, item.since)
     return 0 <= item.at < TIME_END and all(map(_is_count, counts))
 
 

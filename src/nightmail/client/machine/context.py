@@ -43,6 +43,8 @@ class Context:
         self.body_bytes = FormLimits().body_bytes
         self.frame_bytes = limits.frame_bytes
         """The largest frame that the server reads."""
+        self.server_since = 1
+        """The newest records that the server knows."""
         self.items: list[FromDevice] = []
         self.events: list[Event] = []
         self._answers: dict[int, OnAnswer] = {}

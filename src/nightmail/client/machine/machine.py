@@ -168,7 +168,9 @@ class Machine:
     ) -> Message:
         """Queue a message. Raises TooLarge; nothing is queued then."""
         self._at(now)
-        return self.parts.outbox.compose(to, body, kind, lane, life_ms)
+        message = self.parts.outbox.compose(to, body, kind, lane, life_ms)
+        self.parts.known_people.know(to)
+        return message
 
     def mark_read(self, peer: int, now: int, only: Collection[str] | None = None) -> int:
         """Mark everything from a peer as read, or `only` these messages. How many became so."""
@@ -195,6 +197,8 @@ class Machine:
         """The person changed a contact, or made one; the other own devices are told."""
         self._at(now)
         self._own.contact_sync.put(row)
+        if row.name:
+            self.parts.known_people.know(row.account)
 
     def drop_contact(self, account: int, now: int) -> None:
         """The person deleted a contact; likewise."""

@@ -21,6 +21,7 @@ from nightmail.client.link.liveness import Liveness
 from nightmail.client.messages import Message
 from nightmail.client.outbox.answers import Answers
 from nightmail.client.outbox.control_copies import ControlCopies
+from nightmail.client.outbox.known_people import KnownPeople
 from nightmail.client.outbox.outbox import Outbox
 from nightmail.client.outbox.reseals import Reseals
 from nightmail.client.outbox.sending import Sending
@@ -145,6 +146,7 @@ class Parts:
         self.sending = Sending(context, self.lists, self.sealer, self.streams)
         self.answers = Answers(context, self.lists, self.streams, self.sending, self.control_copies, self.ticks)
         self.outbox = Outbox(context, self.sealer, self.streams, self.sending, self.control_copies)
+        self.known_people = KnownPeople(context)
         self.successors = Successors(context, self.lists, self.ticks, self.outbox)
         self.reseals = Reseals(context, self.sealer, self.ticks, self.outbox)
         # --- inbox
@@ -190,6 +192,7 @@ class Parts:
         self.read_marks.connected()
         self.control_copies.connected()
         self.sending.connected()
+        self.known_people.connected()
         self.successors.connected()
         self.reseals.connected()
         self.inbox.connected()
@@ -205,7 +208,8 @@ class Parts:
             for part in (self.e2ee.key_stock, self.e2ee.own_list, self.e2ee.sessions, self.e2ee.pairing):
                 part.lost()
         for part in (
-            self.lists, self.sending, self.acks, self.read_marks, self.inbox, self.successors.retry, self.reseals.timer
+            self.lists, self.sending, self.acks, self.read_marks, self.inbox, self.known_people.retry,
+            self.successors.retry, self.reseals.timer,
         ):  # fmt: skip
             part.lost()
         if self.own is not None:
@@ -217,7 +221,7 @@ class Parts:
         parts: list[Timed] = [self.liveness, self.inbox, self.sending, self.acks, self.read_marks, self.lists]
         if self.e2ee is not None:
             parts += [self.e2ee.key_stock, self.e2ee.own_list.retry, self.e2ee.sessions]
-        parts += [self.successors.retry, self.reseals.timer]
+        parts += [self.known_people.retry, self.successors.retry, self.reseals.timer]
         if self.own is not None:
             parts += [self.own.move_out.timer, self.own.revocations.retry, self.own.linking.timer]
         return parts

@@ -93,6 +93,38 @@ class Blocked(Body, frozen=True, tag=21):
         return out_of(self.account, 1, ACCOUNT_MAX, "account") or out_of(self.peer, 1, ACCOUNT_MAX, "peer")
 
 
+class Known(Body, frozen=True, tag=30):
+    """`account` knows `peer` (or does not): the person has written to them, or saved them. Ids only, never names."""
+
+    said_by = Author.DEVICE
+    since = 2
+    pace = Pace.ITEM
+    frees_space = False
+    answered_by = (Done,)
+
+    account: int
+    peer: int
+    on: bool
+
+    def home(self, by: int) -> int:
+        return self.account
+
+    def form(self, by: int, limits: Form) -> Complaint:
+        return out_of(self.account, 1, ACCOUNT_MAX, "account") or out_of(self.peer, 1, ACCOUNT_MAX, "peer")
+
+
+class KnownForgotten(Body, frozen=True, tag=59):
+    """An account has ended: nobody needs to know any more whom it knew."""
+
+    said_by = Author.FOLD
+    since = 2
+
+    account: int
+
+    def home(self, by: int) -> int:
+        return self.account
+
+
 class ReceiptsSet(Body, frozen=True, tag=22):
     """Read receipts, in both directions, on or off."""
 
@@ -132,9 +164,9 @@ class PinSet(Body, frozen=True, tag=26):
         return out_of(self.account, 1, ACCOUNT_MAX, "account")
 
 
-__all__ = ("Blocked", "Closed", "PinSet", "ReceiptsSet", "Registered")
-Bodies: TypeAlias = Registered | Closed | Blocked | ReceiptsSet | PinSet
-DeviceBodies: TypeAlias = Closed | Blocked | ReceiptsSet
+__all__ = ("Blocked", "Closed", "Known", "KnownForgotten", "PinSet", "ReceiptsSet", "Registered")
+Bodies: TypeAlias = Registered | Closed | Blocked | Known | KnownForgotten | ReceiptsSet | PinSet
+DeviceBodies: TypeAlias = Closed | Blocked | Known | ReceiptsSet
 
 
 def joins(account: int, registration: int, token: bytes, label: str, limits: Form) -> Complaint:

@@ -60,6 +60,20 @@ class Watched(Body, frozen=True, tag=52):
         return account_of(self.device)
 
 
-__all__ = ("Acked", "Expired", "Watched")
-Bodies: TypeAlias = Acked | Expired | Watched
+class Swept(Body, frozen=True, tag=58):
+    """A page of a mailbox, from `seq` on, is looked through for entries of accounts that are blocked: they end."""
+
+    said_by = Author.FOLD
+    since = 2
+
+    device: int
+    lane: Lane
+    seq: int
+
+    def home(self, by: int) -> int:
+        return account_of(self.device)
+
+
+__all__ = ("Acked", "Expired", "Swept", "Watched")
+Bodies: TypeAlias = Acked | Expired | Watched | Swept
 DeviceBodies: TypeAlias = Acked

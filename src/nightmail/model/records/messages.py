@@ -77,7 +77,7 @@ class Sent(Body, frozen=True, tag=1):
                 and to > 0
                 and device > 0
                 and 0 < floor <= n < floor + limits.window
-                and 0 <= self.life_ms <= limits.lifetime_ms
+                and (not self.life_ms or limits.lifetime_ms_min <= self.life_ms <= limits.lifetime_ms)
                 and len(self.tag) == TAG_BYTES
                 and self.of is None
                 and len(envelope.ciphertext) <= limits.body_bytes
@@ -89,7 +89,7 @@ class Sent(Body, frozen=True, tag=1):
         return (
             _numbered(self, by, limits)
             or out_of(self.seen, 0, NUMBER_MAX, "seen")
-            or out_of(self.life_ms, 0, limits.lifetime_ms, "life_ms")
+            or self._timed(limits)
             or out_of(self.list_version, 0, NUMBER_MAX, "list_version")
             or (len(self.tag) != TAG_BYTES and f"tag is not {TAG_BYTES} bytes")
             or (self.of is not None and len(self.of) > MESSAGE_ID_CHARS and "of is too long")
@@ -97,6 +97,12 @@ class Sent(Body, frozen=True, tag=1):
             or _enveloped(self.own_envelopes, limits)
             or None
         )
+
+    def _timed(self, limits: Form) -> Complaint:
+        """No timer, or one in its bounds. A re-seal carries what is left of one."""
+        if not self.life_ms:
+            return None
+        return out_of(self.life_ms, 1 if self.of is not None else limits.lifetime_ms_min, limits.lifetime_ms, "life_ms")
 
 
 class Voided(Body, frozen=True, tag=2):
