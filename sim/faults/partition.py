@@ -188,7 +188,11 @@ class SimSharedLog:
         if self._world.maybe(self._faults.rate):
             self._world.later(delay, lambda: done(Failed("the log did not answer in time")))
         else:
-            self._world.later(delay, lambda: done(self._partitions[shard].last))
+            self._world.later(delay, lambda: self._tell_end(self._partitions[shard].last, done))
+
+    def _tell_end(self, end: int, done: Callable[[int | Failed], None]) -> None:
+        """On its way the answer may grow old."""
+        self._world.later(self._world.between(0, self._faults.slow_ms), lambda: done(end))
 
     def follow(self, shard: int, after: int, follower: Follower) -> Callable[[], None]:
         return self._partitions[shard].follow(after, follower)

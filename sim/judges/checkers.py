@@ -62,10 +62,7 @@ def check_not_lost(town: Town, devices: dict[int, Device], message: Message) -> 
         raise history.broke("nothing lost", f"{message.id} never reached {device:x}, and its sender was told nothing")
     if message.by not in devices or message.of is not None:
         return  # Only the sending device is told of a copy that could not be filed.
-    copies = message.own or frozenset[int]()
-    if town.mode == "node":  # In a cluster a replaced owner may have told of an older list.
-        copies |= history.own_devices_before(message)
-    for device in copies:
+    for device in (message.own or frozenset[int]()) | history.own_devices_before(message):
         seen = history.of(device)
         if device in devices and message.id not in seen.shown and not seen.gaps and not _is_full(town, message, device):
             raise history.broke("nothing lost", f"{message.id}: no copy on its author's {device:x}")
@@ -208,8 +205,8 @@ def check_sessions(town: Town, devices: dict[int, Device]) -> None:
 def check_successors(town: Town, sender: Device, message: Message, own: Written) -> None:
     """What no device had when it was removed goes to the device that replaced it."""
     recipient = next((person for person in town.people if person.account == message.to), None)
-    if town.mode != "node" or recipient is None or own.state is not Tick.FAILED or not own.places:
-        return  # In a cluster a replaced owner may have told of the former devices.
+    if recipient is None or own.state is not Tick.FAILED or not own.places:
+        return
     if any(place.reason != "device_removed" for place in own.places.values()):
         return
     if recipient.devices and not own.places.keys() & {device.me.device for device in recipient.devices}:

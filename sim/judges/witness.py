@@ -94,10 +94,8 @@ class Witness:
                 pass
 
     def _refused(self, event: ListRefused | KeysRefused) -> None:
-        """An honest server's word is believed. One that was replaced may tell of an older list."""
-        if isinstance(event, ListRefused) and self._device.person.town.mode == "cluster":
-            self._world.hit("list refused")
-        elif not self._device.removed and not self._device.forger.has_lied:
+        """An honest server's word is believed."""
+        if not self._device.removed and not self._device.forger.has_lied:
             raise self._history.broke("an honest server is believed", f"{self._device.name}: {event}")
 
     def check_all_told(self) -> None:

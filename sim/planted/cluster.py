@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from nightmail.engine.cluster.followed_log import FollowedLog
+from nightmail.engine.cluster.fresh_reads import FreshReads
 from nightmail.engine.cluster.prompts import Prompts
 from nightmail.engine.questions import Questions
 
@@ -22,4 +23,12 @@ BUGS = (
         edit_method(FollowedLog, "replay", "self._follow(after)", "pass"), ("cluster",), CLUSTER),
     Bug("an owner skips a batch of a single record",
         edit_method(FollowedLog, "_count_upto", "batches, offset", "batches, offset + 1"), ("cluster",), CLUSTER),
+    Bug("account rows are shown without asking for the log's end",
+        lambda: method(FreshReads, "account", lambda reads, *asked: reads._mailboxes.account(*asked)),
+        ("cluster",), CLUSTER),
+    Bug("an account row is shown before the log's end is folded",
+        lambda: method(FreshReads, "_has_folded", lambda reads, _end: reads._loop.ready), ("cluster",), CLUSTER),
+    Bug("a request for the log's end serves questions that came after it",
+        edit_method(FreshReads, "_ended", "for question in served)",
+                    "for question in (*served, *self._new))\n        self._new = []"), ("cluster",), CLUSTER),
 )  # fmt: skip

@@ -53,6 +53,7 @@ MUST_HAPPEN = {
     },
     "cluster": {
         25: (
+            "account asked of an owner that lags",
             "answer lost", "answer repeated", "answer to a node that is gone", "append lost", "append unknown",
             "blocked", "displaced", "forward repeated", "fold raised", "fold raised by all", "gateway killed",
             "news lost", "out_of_order", "overtaken", "owner behind client", "replay compared",

@@ -164,9 +164,6 @@ class Device:
         if code == CloseCode.DISPLACED:
             # A Hello of its own past was slower than the one that followed it; its person opens the app again.
             self.world.hit("displaced by its own past")
-        elif code == CloseCode.UNAUTHORIZED and not self.removed and self.person.town.mode == "cluster":
-            # An owner that was replaced was asked, and it had never heard of this device.
-            self.world.hit("turned away by an owner that is behind")
         elif code in FINAL:
             if not self.removed or code == CloseCode.UNSUPPORTED:
                 raise self.history.broke("the server behaves", f"{self.name} was sent away for good: {code}")

@@ -22,6 +22,8 @@ from sim.faults.partition import SimSharedLog
 from sim.judges.shadow import ShadowRows
 from sim.judges.strict import StrictState
 
+from .world import Broken
+
 if TYPE_CHECKING:
     from .cluster import Cluster
 
@@ -141,7 +143,7 @@ class WatchedFollower:
 
 
 class CountedMailboxes:
-    """`Mailboxes` of one owner. Changes nothing that passes."""
+    """`Mailboxes` of one owner. Changes nothing that passes, and judges how new an account is that is shown."""
 
     def __init__(self, owner: WatchedOwner, mailboxes: Mailboxes) -> None:
         self._owner, self._mailboxes = owner, mailboxes
@@ -158,7 +160,18 @@ class CountedMailboxes:
         self._mailboxes.receipts(device, after, limit, then)
 
     def account(self, account: int, then: Callable[[Account | None], None]) -> None:
-        self._mailboxes.account(account, then)
+        shard, loop, world = self._owner.shard, self._owner.loop, self._owner.world
+        durable = self._owner.cluster.partitions[shard].last
+        if loop and loop.state.offset < durable:
+            world.hit("account asked of an owner that lags")
+
+        def shown(row: Account | None) -> None:
+            assert self._owner.loop is not None
+            if (folded := self._owner.loop.state.offset) < durable:
+                raise Broken("accounts are fresh", f"{account:x} is shown as of {folded}, but {durable} was durable")
+            then(row)
+
+        self._mailboxes.account(account, shown)
 
     def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:
         self._mailboxes.trace(message_id, then)

@@ -111,6 +111,11 @@ class Folding:
         return self._nth == 0 and not self._loading and not self.wants_rebuild
 
     @property
+    def folded_upto(self) -> int:
+        """The newest record that is folded with all that follows from it."""
+        return self.state.offset - 1 if self._nth else self.state.offset
+
+    @property
     def next_offset(self) -> int:
         """Where the next batch must begin."""
         return 1 + (self._batches[-1].last if self._batches else self.state.offset)

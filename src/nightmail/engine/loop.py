@@ -172,6 +172,11 @@ class Loop:
         return self.ready and self._folding.caught_up
 
     @property
+    def folded_upto(self) -> int:
+        """The newest record that is folded with all that follows from it."""
+        return self._folding.folded_upto
+
+    @property
     def idle(self) -> bool:
         """Everything submitted is durable and folded, and nothing is being saved."""
         return self.caught_up and self._appending is None and not self._records and self._saver.idle

@@ -285,7 +285,9 @@ class Mailboxes(Protocol):
         """The oldest receipts behind `after`."""
         ...
 
-    def account(self, account: int, then: Callable[[Account | None], None]) -> None: ...
+    def account(self, account: int, then: Callable[[Account | None], None]) -> None:
+        """Its row, at least as new as every answer that any node gave before the call."""
+        ...
 
     def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:
         """What the delivery log knows about a message; None: it could not be read. Raises ValueError for no id.

@@ -40,7 +40,7 @@ Reader: TypeAlias = tuple[int, Follower, list[int]]
 class HeldSharedLog:
     """A `SharedLog`. While it `holds`, an append waits for `succeed` or `fail`; while it `pauses`, nobody reads.
 
-    Readers that are `sleeping` do not read either.
+    Readers that are `sleeping` do not read either. While it `holds_ends`, what it says of its end is `on_its_way`.
     """
 
     def __init__(self, shards: int = SHARDS) -> None:
@@ -48,7 +48,8 @@ class HeldSharedLog:
         self.batches: list[list[Stored]] = [[] for _ in range(shards)]
         self.trimmed = [0] * shards
         self.holds = self.pauses = False
-        self.end_fails = False
+        self.end_fails = self.holds_ends = False
+        self.on_its_way: list[Callable[[], None]] = []
         self.held: list[tuple[int, int, Sequence[bytes], Done]] = []
         self.sleeping: Sequence[Reader] = ()
         self._readers: list[Reader] = []
@@ -79,7 +80,9 @@ class HeldSharedLog:
         return self.batches[shard][-1].last if self.batches[shard] else 0
 
     def end(self, shard: int, done: Callable[[int | Failed], None]) -> None:
-        done(Failed("no broker answers") if self.end_fails else self.last(shard))
+        self.on_its_way.append(partial(done, Failed("no broker answers") if self.end_fails else self.last(shard)))
+        if not self.holds_ends:
+            self.on_its_way.pop()()
 
     def follow(self, shard: int, after: int, follower: Follower) -> Callable[[], None]:
         reader = shard, follower, [after]

@@ -24,6 +24,7 @@ from nightmail.engine.ports import EngineError, Failed, Listener, Mailboxes, Row
 from nightmail.model.effects import Answer, Effect
 
 from .followed_log import FollowedLog
+from .fresh_reads import FreshReads
 from .ports import AnswerDelivery, Nodes, OpenRows, SharedLog
 
 RETRY_MS = 50
@@ -78,6 +79,7 @@ class Owner:
         """Once the log is read up to where it ended at the takeover."""
         self._log: FollowedLog | None = None
         self._desk: LoopDesk | None = None
+        self._reads: FreshReads | None = None
         self._end: int | None = None
         """Where the log ended at the takeover."""
         self._retry_at: int | None = None
@@ -88,7 +90,7 @@ class Owner:
     @property
     def mailboxes(self) -> Mailboxes | None:
         """Whom other nodes ask; None before there is anything to ask for."""
-        return self._desk
+        return self._reads
 
     def end(self) -> None:
         """Stop here and now. What is under way elsewhere may still arrive, and does no harm."""
@@ -141,6 +143,7 @@ class Owner:
         )  # fmt: skip
         desk.attend(loop, self._listener)
         self.loop, self._desk = loop, desk
+        self._reads = FreshReads(desk, loop, partial(self._shared.end, self.shard))
         loop.recover(announce_after=0)
 
     def _on_trimmed_away(self) -> None:
@@ -173,10 +176,12 @@ class Owner:
             self._raise_fold(loop)
 
     def _follow(self, loop: Loop, log: FollowedLog) -> None:
-        """Feed what was read behind what was fed before."""
+        """Feed what was read behind what was fed before, and answer what has waited for it."""
         if loop.ready:
             for batch in log.after(loop.next_offset - 1):
                 loop.feed(batch)
+            if self._reads:
+                self._reads.look()
 
     def _raise_fold(self, loop: Loop) -> None:
         shard = loop.state.shard
