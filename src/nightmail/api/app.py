@@ -18,9 +18,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route as PathRoute
 
 from nightmail.engine.ports import Desk
+from nightmail.model.clock import ClockSeen
 from nightmail.model.forms import Form
 
 from .access import Access
+from .clock_routes import ClockRoutes
 from .desk_client import DeskClient
 from .limits import HttpLimits
 from .openapi import describe
@@ -70,6 +72,8 @@ class Surroundings(Struct, frozen=True):
     soon: Callable[[], None]
     """Something was submitted: flush at the end of this turn."""
     clock: Callable[[], int]
+    clock_seen: Callable[[], ClockSeen]
+    """The machine's clock, and the time that the server goes by."""
     pace: Callable[[], int]
     not_ready: Callable[[], list[str]]
     """Why the node takes no messages; empty if it does."""
@@ -92,6 +96,7 @@ def app(around: Surroundings) -> Starlette:
     pins = Pins(around.secret)
     registering = RegistrationRoutes(desk, access, registrations, questions, limits, pins, verification)
     routes = [*registering.routes(), *AccountRoutes(desk, access, links, limits).routes()]
+    routes += ClockRoutes(desk, access, around.clock_seen).routes()
     plain = _plain(around, access, routes)
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in routes:

@@ -31,6 +31,7 @@ COMMANDS: dict[str, str] = {
     "lock": "Set or remove the PIN that protects an account from takeover.",
     "profile": "Show or change how a profile's encryption key is protected.",
     "trace": "Show the delivery log of one message; for operators.",
+    "clock": "Show the server's time, and put it right; for operators.",
     "config": "Show and check the settings of a server.",
     "verify": "Try to make a server lose, duplicate or reorder messages.",
     "demo": "Watch three devices and a server that is killed.",

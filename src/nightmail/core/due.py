@@ -7,6 +7,11 @@ A moment is 50 ms long (a second in fold 1), and counted from 1970. An item fire
 its moment, never before; it is then looked at by a record of its own (`FIRES`), which decides whether anything is
 really to be done.
 
+Moments count the time that has elapsed for the shard (`ShardState.elapsed`), which goes on where an operator sets the
+clock back. So what was planned by the wrong clock fires in time, and nothing is planned again when the clock is set
+back. What was planned before the clock went wrong fires too early instead: `is_too_early` tells, and it is planned
+again then.
+
 The sender chooses when a message ends. So a moment has as many slots as it takes, each of them a row of its own:
 a row is written whole, and must stay small.
 """
@@ -56,7 +61,16 @@ def begin_fine_slots(shard: ShardRow) -> None:
 
 def moment_of(state: ShardState, at_ms: int) -> int:
     """The moment that has begun when `at_ms` has passed."""
-    return -(-at_ms // _slot_ms(state.shard))
+    return -(-(at_ms + state.shard.set_back_ms) // _slot_ms(state.shard))
+
+
+def is_too_early(state: ShardState, at: int, life_ms: int) -> bool:
+    """Whether what was filed at `at`, for `life_ms`, fires before its time, because the clock was wrong meanwhile.
+
+    What the shard's time has not reached when it was set back was filed by the wrong clock, or later: that fires
+    in time, whatever `at` says.
+    """
+    return at <= state.shard.set_back_to and at + life_ms > state.now
 
 
 def _first_slot(state: ShardState, moment: int) -> int:
@@ -131,7 +145,8 @@ def _last_slot(state: ShardState, hour: DueHour, moment: int) -> tuple[int, int]
 
 def is_due(state: ShardState, now: int) -> bool:
     """Whether a `Ticked` accepted at `now` would find something to do."""
-    return 0 < state.shard.next_due * _slot_ms(state.shard) <= max(now, state.now)
+    shard = state.shard
+    return 0 < shard.next_due * _slot_ms(shard) <= max(now, shard.now) + shard.set_back_ms
 
 
 def needs_ticked(state: ShardState, _by: int, _ticked: Ticked) -> list[Need]:

@@ -1,4 +1,4 @@
-"""What concerns a shard as a whole: its limits, and the version of its fold.
+"""What concerns a shard as a whole: its limits, the version of its fold, and its time where that is put right.
 
 Knows:   the newest version that this program has, and which version a cluster may raise.
 Touches: the shard's own row.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from nightmail.model.records import FoldRaised, LimitsSet
+from nightmail.model.answers import Done
+from nightmail.model.effects import Answer
+from nightmail.model.records import ClockSetBack, FoldRaised, LimitsSet
 
 from .due import begin_fine_slots
 from .rules import Steps, needs_nothing
@@ -42,6 +44,18 @@ def raise_fold(state: ShardState, version: int) -> None:
     state.notice_fold()
 
 
+def step_clock_set_back(state: ShardState, _by: int, via: int, back: ClockSetBack) -> None:
+    """Go on from an earlier time. What was planned stays planned: moments count elapsed time (core/due.py)."""
+    shard = state.shard
+    shard.newest_time = max(shard.newest_time, shard.now, back.newest)
+    if back.to < shard.now:
+        shard.set_backs += 1
+        shard.set_back_to, shard.set_back_by = back.to, state.offset
+        shard.set_back_ms += shard.now - back.to
+        shard.now = back.to
+    state.effects.append(Answer(via, Done()))
+
+
 def fold_to_raise(present: int, supported: Collection[int]) -> int | None:
     """The version that a shard is raised to; None if it stays at `present`.
 
@@ -56,5 +70,6 @@ STEPS: Steps = {
     1: {
         LimitsSet: (needs_nothing, step_limits_set),
         FoldRaised: (needs_nothing, step_fold_raised),
-    }
+    },
+    2: {ClockSetBack: (needs_nothing, step_clock_set_back)},
 }

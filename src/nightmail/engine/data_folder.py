@@ -1,6 +1,7 @@
 """The data folder, held by one process at a time.
 
-Knows:   the lock file; the kernel releases the lock when the process ends, however it ends.
+Knows:   the lock file; the kernel releases the lock when the process ends, however it ends. The file's date is the
+         newest time that a server went by on this folder.
 Touches: the folder itself and the lock file, nothing else in it.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from .ports import InUse, Unwritable
@@ -20,8 +22,11 @@ class DataFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.time_ms = 0
+        """The newest time that a server went by on this folder, in ms since 1970; 0: none yet."""
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            was_served = (path / LOCK_NAME).exists()
             self._lock: int | None = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise Unwritable(f"{path} cannot be used as the data folder: {error.strerror}") from error
@@ -35,17 +40,28 @@ class DataFolder:
             self._release()
             raise Unwritable(f"{path} cannot be locked: {error.strerror}") from error
         try:
+            if was_served:
+                self.time_ms = os.fstat(self._lock).st_mtime_ns // 1_000_000
             os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, b"%d\n" % os.getpid(), 0)
         except OSError as error:
             self._release()
             raise Unwritable(f"{path} cannot be written: {error.strerror}") from error
+        self.remember_time(self.time_ms)
+
+    def remember_time(self, time_ms: int) -> None:
+        """What the next start compares its clock with. Without it, it compares with the log only."""
+        self.time_ms = time_ms
+        if self._lock is not None and time_ms:
+            with suppress(OSError):
+                os.utime(self._lock, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
 
     def close(self) -> None:
         """May be called again."""
         if self._lock is not None:
             # The file stays: removing it would let two processes lock two different files.
             os.ftruncate(self._lock, 0)
+            self.remember_time(self.time_ms)
             self._release()
 
     def _release(self) -> None:

@@ -105,6 +105,7 @@ class Node:
                     open_metrics=config.operator.open_metrics,
                     soon=self._soon,
                     clock=clock,
+                    clock_seen=lambda: heart.loop.clock_seen,
                     pace=pace,
                     not_ready=self.not_ready,
                     scrape=self.metrics.scrape,
@@ -216,6 +217,7 @@ class Node:
             self.heart.adopt_settings()
         if self._ticks % DEPTH_TICKS == 0:
             self.message_counts.turn()
+            self.heart.remember_time()
 
     def _post(self, callback: Callable[[], None]) -> None:
         """From any thread."""
