@@ -405,6 +405,6 @@ class Tap:
         """Nothing expires before its time, by whatever clock the server has."""
         limits = (message.life_ms, self._device.person.town.limits.fold.ttl_ms)
         least = min((limit for limit in limits if limit), default=None)
-        age = self._world.now - message.sealed_at + self._world.clock_slack_ms
+        age = self._world.now - message.sealed_at + self._world.slack_ms(message.sealed_at)
         if least is None or age < least:
             raise self._broke("expiry in time", f"{message.id} expired {age} ms after it was sealed: {limits}")

@@ -33,6 +33,7 @@ FAULTS = (
     "full",
     "slow",
     "clock",
+    "wrong clock",
     "takeovers",
     "store",
     "log",

@@ -23,6 +23,9 @@ HITS = {
     "clock jumped forward": ("clock", "jumps forward"),
     "clock jumped backward": ("clock", "jumps backward"),
     "clock leapt a day": ("clock", "leaps a day ahead"),
+    "clock went wrong": ("clock", "goes wrong"),
+    "wrong clock believed": ("clock", "is wrong for so long that it is believed"),
+    "time set back": ("operator", "sets the time back"),
     "disk full for log-": ("disk", "is full for the log"),
     "disk full for rows.": ("disk", "is full for the rows"),
     "write failed": ("disk", "fails a write"),
@@ -76,9 +79,15 @@ class World:
         self.faults: deque[Fault] = deque(maxlen=FAULTS_KEPT)
         self.clock_slack_ms = 0
         """By how much the servers' clocks may disagree with each other, or with themselves."""
+        self.believed_leaps: list[tuple[int, int]] = []
+        """(when, by how many ms) a server has believed a clock that was wrong for long."""
         self.start = start_ms
         self._schedule: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
+
+    def slack_ms(self, since: int) -> int:
+        """How much too early something may end that was sent at `since`."""
+        return self.clock_slack_ms + sum(ms for when, ms in self.believed_leaps if when >= since)
 
     def later(self, delay_ms: int, happen: Callable[[], None]) -> None:
         self._count += 1

@@ -26,8 +26,9 @@ def test_the_operator_sets_time_back_after_a_wrong_clock_was_believed(
         times.wall += 31 * DAY_MS
         assert town.get("/v1/clock", town.operator).json == shown("ahead", right)
         times.go_on(ClockLimits().lasting_ms)
-        assert town.get("/v1/clock", town.operator).json == shown("believed", times.wall)
+        town.run(town.node.heart.loop.tick)
         town.register("bob")
+        assert town.get("/v1/clock", town.operator).json == shown("believed", times.wall)
         wrong = times.wall
         times.wall -= 31 * DAY_MS
         assert town.get("/v1/clock", town.operator).json == shown("behind", wrong)

@@ -7,6 +7,7 @@ import pytest
 from nightmail.engine.clock import Clock, ClockLimits
 from nightmail.model.clock import ClockSeen, ClockState
 from nightmail.model.limits import DAY_MS
+from nightmail.model.records import ClockBelieved
 
 LEAP_MS, START_AHEAD_MS, LASTING_MS = 60_000, 86_400_000, 600_000
 NOON = 1_700_000_000_000
@@ -26,6 +27,9 @@ class Machine:
     def after(self, ms: int, leap: int = 0) -> int:
         self.wall += ms + leap
         self.pace += ms
+        self.clock()
+        if believed := self.clock.to_believe():
+            self.stored = believed.to  # As the fold does.
         return self.clock()
 
     @property
@@ -150,3 +154,15 @@ def test_a_clock_that_is_far_behind_what_is_stored_is_told_until_the_time_was_se
 def test_a_clock_that_was_set_back_a_little_stands_still_until_it_has_caught_up() -> None:
     machine = Machine()
     assert [machine.after(ms, leap) for ms, leap in ((0, 0), (10, -LEAP_MS), (LEAP_MS, 0))] == [NOON, NOON, NOON + 10]
+
+
+def test_a_clock_is_believed_by_a_record_that_says_since_when_it_was_doubted() -> None:
+    machine = Machine()
+    machine.after(0)
+    machine.wall += DAY_MS
+    machine.clock()
+    machine.wall, machine.pace = machine.wall + LASTING_MS, machine.pace + LASTING_MS
+    assert machine.clock.to_believe() == ClockBelieved(NOON, NOON + DAY_MS + LASTING_MS)
+    assert machine.clock() == NOON + LASTING_MS
+    machine.clock.believe()
+    assert (machine.clock(), machine.clock.to_believe()) == (machine.wall, None)

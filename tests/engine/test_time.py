@@ -150,6 +150,29 @@ def test_a_server_that_was_off_for_longer_than_messages_live_ends_them_after_ten
     assert (rig.texts(), states(rig)) == (["gap"], [AHEAD, BELIEVED])
 
 
+def test_what_was_sent_while_the_clock_was_doubted_lives_as_long_as_was_promised() -> None:
+    rig = started()
+    rig.say(SERVER, FoldRaised(NEWEST_FOLD))
+    rig.say(PHONE, a_message(1))
+    rig = restarted(rig, ahead_ms=31 * DAY_MS)
+    rig.wait(50)
+    rig.say(PHONE, a_message(2, life_ms=DAY_MS))
+    rig.say(PHONE, a_message(3))
+    rig.wait(LASTING_MS)
+    believed = rig.clock
+    for until, texts in (
+        (believed, ["gap", "hello", "hello"]),
+        (believed + DAY_MS - 50, ["gap", "hello", "hello"]),
+        (believed + DAY_MS, ["gap", "hello"]),
+        (believed + 30 * DAY_MS - 50, ["gap", "hello"]),
+        (believed + 30 * DAY_MS, ["gap"]),
+    ):
+        rig.wait(until - rig.clock)
+        assert rig.texts() == texts
+    again = restarted(rig)
+    assert again.everything() == rig.everything()
+
+
 def test_an_idle_server_that_is_restarted_knows_from_the_folder_that_its_clock_is_right() -> None:
     rig = restarted(started(), ahead_ms=20 * DAY_MS, folder_ms=START + 20 * DAY_MS - 60_000)
     rig.wait(50)

@@ -16,6 +16,7 @@ from nightmail.model.records import (
     BadRecord,
     Blocked,
     Claimed,
+    ClockBelieved,
     ClockSetBack,
     Closed,
     FoldRaised,
@@ -65,6 +66,7 @@ def tell(log: str, fold: int) -> list[Line]:
     _takeovers(town, alice, dave)
     if fold > 1:
         _wrong_clock(town, alice, dave)
+        _doubted_clock(town, alice, dave)
     _oddities(town, alice)
     return town.lines
 
@@ -341,6 +343,22 @@ def _wrong_clock(town: Town, alice: Person, dave: Person) -> None:
     town.send(third, alice, 5, text="afterwards, for long", seen=wrong)
     town.send(alice[1], alice, 2, text="to myself", seen=wrong)
     for ms in (60 * SECOND, 2 * DAY_MS, 10 * DAY_MS, 20 * DAY_MS):
+        town.wait(ms)
+
+
+def _doubted_clock(town: Town, alice: Person, dave: Person) -> None:
+    """The servers were off for 40 days, and believe it after a minute."""
+    third = device_id(dave.account, 3)
+    town.send(third, alice, 6, text="before, for long")
+    doubted = town.now
+    town.now += SECOND
+    town.send(third, alice, 7, text="during the doubt, for an hour", life_ms=HOUR)
+    town.send(third, alice, 8, text="during the doubt, for long")
+    town.now += 60 * SECOND
+    for node in list(town.nodes.values()):
+        node.fold(town.now, said(ClockBelieved(doubted, town.now + 40 * DAY_MS)))
+    town.now += 40 * DAY_MS
+    for ms in (0, HOUR, 30 * DAY_MS):
         town.wait(ms)
 
 

@@ -19,6 +19,7 @@ from nightmail.model.records import (
     BadRecord,
     Blocked,
     Claimed,
+    ClockBelieved,
     ClockSetBack,
     Closed,
     Copied,
@@ -276,7 +277,7 @@ COPIED = Copied(PHONE, BOB, NORMAL, 1, ID, bytes(16), Kind.TEXT, None, 0, 5, (EN
 RECEIPTED = Receipted(PHONE, BOB, NORMAL, TABLET, MessageState.READ, Reason.NONE, 5, ((1, 1),))
 SERVERS: list[AnyBody] = [
     COPIED, RECEIPTED, Forwarded(1, 1, COPIED), Ticked(), Expired(TABLET, NORMAL, 0), Watched(TABLET),
-    LimitsSet(FoldLimits()), FoldRaised(2), LetterExpired(5), ClockSetBack(1, 2),
+    LimitsSet(FoldLimits()), FoldRaised(2), LetterExpired(5), ClockSetBack(1, 2), ClockBelieved(1, 2),
 ]  # fmt: skip
 
 

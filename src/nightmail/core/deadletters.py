@@ -96,7 +96,9 @@ def needs_letter_expired(state: ShardState, _by: int, expired: LetterExpired) ->
 def _next_end(state: ShardState, letter: DeadLetter) -> int:
     """The moment at which a letter ends whose time has not come; 0 if it ends now."""
     life_ms = state.shard.limits.dead_letters_ms
-    return due.moment_of(state, letter.at + life_ms) if due.is_too_early(state, letter.at, life_ms) else 0
+    if not due.is_too_early(state, letter.at, life_ms):
+        return 0
+    return due.moment_of(state, due.filed_at(state, letter.at) + life_ms)
 
 
 def step_letter_expired(state: ShardState, _by: int, _via: int, expired: LetterExpired) -> None:

@@ -64,13 +64,22 @@ def moment_of(state: ShardState, at_ms: int) -> int:
     return -(-(at_ms + state.shard.set_back_ms) // _slot_ms(state.shard))
 
 
-def is_too_early(state: ShardState, at: int, life_ms: int) -> bool:
-    """Whether what was filed at `at`, for `life_ms`, fires before its time, because the clock was wrong meanwhile.
+def filed_at(state: ShardState, at: int) -> int:
+    """When something with this stamp was filed: during a doubt, that is shortly before the clock was believed."""
+    for doubt in state.shard.doubts:
+        if doubt.low < at <= doubt.high:
+            at = doubt.believed
+    return at
 
-    What the shard's time has not reached when it was set back was filed by the wrong clock, or later: that fires
-    in time, whatever `at` says.
+
+def is_too_early(state: ShardState, at: int, life_ms: int) -> bool:
+    """Whether what has the stamp `at` fires before its `life_ms` have passed.
+
+    Time has leapt since it was filed: a doubted clock was believed, or a wrong one was believed and set back. What
+    was stamped later than the time that was set back to was filed by the wrong clock, or since: that fires in time.
     """
-    return at <= state.shard.set_back_to and at + life_ms > state.now
+    filed = filed_at(state, at)
+    return filed + life_ms > state.now and (filed > at or at <= state.shard.set_back_to)
 
 
 def _first_slot(state: ShardState, moment: int) -> int:

@@ -59,8 +59,8 @@ def _filed_at(state: ShardState, mailbox: Mailbox, lane: int, seq: int, entry: E
     """When an entry was filed, by its stamp; at the latest when the clock was set back, if it was there by then."""
     shard = state.shard
     if not shard.set_backs or (mailbox.set_backs == shard.set_backs and seq > mailbox.before_set_back[lane]):
-        return entry.at
-    return min(entry.at, shard.set_back_to)
+        return due.filed_at(state, entry.at)
+    return min(due.filed_at(state, entry.at), shard.set_back_to)
 
 
 def _too_old(state: ShardState, device: int, lane: Lane, mailbox: Mailbox) -> list[int]:
@@ -138,7 +138,7 @@ def step_watched(state: ShardState, _by: int, _via: int, watched: Watched) -> No
 def _end_of(state: ShardState, watched: Watched) -> int:
     """The moment at which one entry's timer ends; 0 if the entry is no more."""
     entry = state.entries.get(queue_id(watched.device, watched.lane), {}).get(watched.seq)
-    return due.moment_of(state, entry.at + _life_ms(state, entry)) if entry else 0
+    return due.moment_of(state, due.filed_at(state, entry.at) + _life_ms(state, entry)) if entry else 0
 
 
 def _next_look(state: ShardState, device: int) -> int:

@@ -10,11 +10,15 @@ from collections.abc import Collection
 
 from nightmail.model.answers import Done
 from nightmail.model.effects import Answer
-from nightmail.model.records import ClockSetBack, FoldRaised, LimitsSet
+from nightmail.model.records import ClockBelieved, ClockSetBack, FoldRaised, LimitsSet
+from nightmail.model.rows import Doubt
 
 from .due import begin_fine_slots
 from .rules import Steps, needs_nothing
 from .state import ShardState
+
+DOUBTS_KEPT = 16
+"""More than a server is switched off for days within the time that messages are kept."""
 
 
 class FoldTooNew(Exception):
@@ -53,7 +57,19 @@ def step_clock_set_back(state: ShardState, _by: int, via: int, back: ClockSetBac
         shard.set_back_to, shard.set_back_by = back.to, state.offset
         shard.set_back_ms += shard.now - back.to
         shard.now = back.to
+        # What was believed wrongly was doubted rightly: what was filed meanwhile has the right time.
+        shard.doubts = [doubt for doubt in shard.doubts if doubt.believed <= back.to]
     state.effects.append(Answer(via, Done()))
+
+
+def step_clock_believed(state: ShardState, _by: int, _via: int, believed: ClockBelieved) -> None:
+    """Go on from a later time. What was filed during the doubt has not aged by the leap (`filed_at` in core/due.py)."""
+    shard = state.shard
+    if believed.to > shard.now:
+        # A stamp may stand a little ahead of the shard's time.
+        shard.doubts.append(Doubt(believed.doubted_from, shard.now + shard.limits.ahead_ms, believed.to))
+        del shard.doubts[:-DOUBTS_KEPT]
+        shard.now = believed.to
 
 
 def fold_to_raise(present: int, supported: Collection[int]) -> int | None:
@@ -71,5 +87,8 @@ STEPS: Steps = {
         LimitsSet: (needs_nothing, step_limits_set),
         FoldRaised: (needs_nothing, step_fold_raised),
     },
-    2: {ClockSetBack: (needs_nothing, step_clock_set_back)},
+    2: {
+        ClockSetBack: (needs_nothing, step_clock_set_back),
+        ClockBelieved: (needs_nothing, step_clock_believed),
+    },
 }

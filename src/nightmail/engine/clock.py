@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from nightmail.model.clock import ClockSeen, ClockState
 from nightmail.model.limits import DAY_MS
+from nightmail.model.records import ClockBelieved
 
 
 class ClockLimits(Struct, frozen=True):
@@ -57,6 +58,8 @@ class Clock:
         """The time of pace 0 by the wall clock that is doubted; None if it is not."""
         self._since = 0
         """Since when it is doubted, by the pace."""
+        self._doubted_from = 0
+        """The time at which the doubt began."""
         self._last = 0
         self.seen = ClockSeen(ClockState.BELIEVED, 0, 0)
         """As of the last call."""
@@ -65,14 +68,16 @@ class Clock:
         pace, wall, stored, limits = self._pace(), self._wall(), self._stored(), self._limits
         if self._start is None:
             self._start = (max(stored, self._folder_ms) or wall) - pace
-        ahead = wall - max(self._start + pace, stored)
-        if ahead <= self._bound or self._has_lasted(wall - pace, pace):
+        expected = max(self._start + pace, stored)
+        ahead = wall - expected
+        if ahead <= self._bound:
             self._start, self._doubted = wall - pace, None
             state = ClockState.BEHIND if wall < stored - limits.leap_ms else ClockState.BELIEVED
             if state is ClockState.BELIEVED:
                 self._bound = limits.leap_ms
         else:
             state = ClockState.AHEAD
+            self._doubt(wall - pace, pace, expected)
         time = self._start + pace
         if time < self._last <= time + limits.leap_ms:
             time = self._last  # Set back a little: the log's times need not go back.
@@ -82,8 +87,21 @@ class Clock:
             self._on_change(self.seen)
         return time
 
-    def _has_lasted(self, start: int, pace: int) -> bool:
-        """Whether a clock that is too far ahead has been so, and the same, for long enough."""
+    def _doubt(self, start: int, pace: int, time: int) -> None:
+        if self._doubted is None:
+            self._doubted_from = time
         if self._doubted is None or abs(start - self._doubted) > self._limits.leap_ms:
-            self._doubted, self._since = start, pace
-        return pace - self._since >= self._limits.lasting_ms
+            self._doubted, self._since = start, pace  # It must last from here on.
+
+    def to_believe(self) -> ClockBelieved | None:
+        """The record that makes the shard believe a clock that has stayed ahead for long enough; None if none has.
+
+        Time leaps by that record only, so that the fold knows what was filed during the doubt.
+        """
+        if self._doubted is None or self._pace() - self._since < self._limits.lasting_ms:
+            return None
+        return ClockBelieved(self._doubted_from, self._wall())
+
+    def believe(self) -> None:
+        """For a shard of fold 1, which does not take that record."""
+        self._start, self._doubted = self._wall() - self._pace(), None

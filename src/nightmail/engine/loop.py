@@ -154,6 +154,8 @@ class Loop:
         self._overloaded = False
         self._trimmed_at = 0
         self._forgot_at = 0
+        self._believed_at = -REPEAT_MS
+        """When it was last submitted that the clock is believed."""
         self._announced = 0
         """The newest offset whose effects were handed out: a rebuild does not repeat them."""
 
@@ -309,6 +311,7 @@ class Loop:
             return
         if self._unheard and now - self._failed_at >= REPEAT_MS:
             self._repeat_acks()
+        self._believe_clock(now)
         self._let_time_pass()
         self.flush()
         self.save()
@@ -326,6 +329,15 @@ class Loop:
             self._data.append(encode_record(TICK))
             self._records.append(TICK)
             self.flush()
+
+    def _believe_clock(self, now: int) -> None:
+        """Have it written down that a clock that was doubted is believed; again, if that record was lost."""
+        if (believed := self._clock.to_believe()) and now - self._believed_at >= REPEAT_MS:
+            self._believed_at = now
+            if self.state.shard.fold < believed.since:
+                self._clock.believe()
+                return
+            self.submit(Record(SERVER, 0, believed))
 
     def save(self, *, at_once: bool = False) -> None:
         """Take a checkpoint if one is due (or `at_once`), and go on saving the one that was taken."""

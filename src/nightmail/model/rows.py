@@ -69,6 +69,14 @@ def queue_id(device: int, lane: int) -> int:
 # --- the shard itself -------------------------------------------------------------------------
 
 
+class Doubt(Struct, frozen=True, array_like=True, gc=False):
+    """What has a stamp after `low` and not after `high` was filed shortly before the time became `believed`."""
+
+    low: int
+    high: int
+    believed: int
+
+
 @mutable
 class Shard(Struct, array_like=True, gc=False):
     """What a shard knows of itself. Always in memory."""
@@ -104,6 +112,8 @@ class Shard(Struct, array_like=True, gc=False):
     newest_time: int = 0
     """The newest time that it, or another shard, was ever set back from: until then stamps may stand ahead of its
     time. 0: none was."""
+    doubts: list[Doubt] = field(default_factory=list["Doubt"])
+    """The last times that its clock was doubted and then believed, oldest first."""
 
 
 class DueHour(Struct, array_like=True):

@@ -65,5 +65,20 @@ class ClockSetBack(Body, frozen=True, tag=56):
         return SERVER
 
 
-__all__ = ("ClockSetBack", "FoldRaised", "LimitsSet", "Ticked")
-Bodies: TypeAlias = Ticked | LimitsSet | FoldRaised | ClockSetBack
+class ClockBelieved(Body, frozen=True, tag=57):
+    """The clock was far ahead, and has stayed so for long enough: the time is `to`."""
+
+    said_by = Author.TIME
+    since = 2
+
+    doubted_from: int
+    """The shard's time when the doubt began: what was filed later is not older than the doubt."""
+    to: int
+    """Milliseconds since 1970."""
+
+    def home(self, by: int) -> int:
+        return SERVER
+
+
+__all__ = ("ClockBelieved", "ClockSetBack", "FoldRaised", "LimitsSet", "Ticked")
+Bodies: TypeAlias = Ticked | LimitsSet | FoldRaised | ClockSetBack | ClockBelieved
