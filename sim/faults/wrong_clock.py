@@ -17,7 +17,7 @@ from sim.world.world import Broken, World
 SUSPICIOUS = ClockLimits(leap_ms=2_000, start_ahead_ms=3_000, lasting_ms=1_500)
 """Small ones, so that a short world has many doubts."""
 LATE_MS = 1_500
-"""After this, a doubt that has lasted long enough must have ended: the record that ends it may be lost once."""
+"""After this, a doubt that has lasted long enough has ended."""
 
 
 class WrongClock:
@@ -29,6 +29,8 @@ class WrongClock:
         self._doubted_at: int | None = None
         """When the loop that runs now began to doubt."""
         self._on = True
+        self._standing: list[tuple[int, int]] = []
+        """(from, to) of the times in which the server's time may have stood still, or run late."""
         world.clock_slack_ms = limits.start_ahead_ms
 
     def begin(self, loop: Callable[[], Loop | None], say: Callable[[AnyBody], None]) -> None:
@@ -44,6 +46,7 @@ class WrongClock:
             return
         world.hit("clock went wrong" if self._loop() else "booted with a wrong clock")
         self.ahead_ms = self._wrong_ms = world.between(6_000, 15_000)
+        self._standing.append((world.now, 1 << 62))
         world.later(world.between(200, 6_000), self._put_right)
 
     def _put_right(self) -> None:
@@ -59,11 +62,19 @@ class WrongClock:
                 seen = loop.clock_seen
                 self._say(ClockSetBack(seen.wall_ms, seen.time_ms))
             self._world.later(self._world.between(100, 1_000), self._look)
-        elif self._on:
-            self._world.later(self._world.between(500, 5_000), self._go_wrong)
+        else:
+            began, _ = self._standing.pop()
+            self._standing.append((began, self._world.now))
+            if self._on:
+                self._world.later(self._world.between(500, 5_000), self._go_wrong)
 
     def _on_time(self, loop: Loop) -> bool:
         return loop.clock_seen.state is not ClockState.BEHIND
+
+    def late_ms(self, since: int) -> int:
+        """For how long the time was not right since then."""
+        now = self._world.now
+        return sum(max(0, min(now, end) - max(since, began)) for began, end in self._standing)
 
     def heal(self) -> None:
         self._on, self.ahead_ms, self._doubted_at = False, 0, None
@@ -82,11 +93,12 @@ class WrongClock:
             self._world.hit("wrong clock believed")
             self._world.believed_leaps.append((self._world.now, self._wrong_ms))
 
-    def judge(self, loop: Loop) -> None:
+    def judge(self, loop: Loop, writes_fail: bool) -> None:
+        """While writes may fail, nobody can say when the record that ends a doubt is in the log."""
         now, since = self._world.now, self._doubted_at
         if loop.state.now > now + self._wrong_ms + self._limits.start_ahead_ms:
             raise Broken("a leap is not believed", f"time is {loop.state.now - now} ms ahead")
         if since is not None and loop.clock_seen.state is not ClockState.AHEAD:
             self._doubted_at = None
-        elif since is not None and now - since > self._limits.lasting_ms + LATE_MS and loop.idle:
+        elif since is not None and now - since > self._limits.lasting_ms + LATE_MS and not writes_fail:
             raise Broken("doubt ends", f"the clock has been doubted for {now - since} ms")

@@ -35,6 +35,8 @@ from sim.faults.disk import Disk, PowerCut
 from sim.faults.disk_vfs import DiskVfs
 from sim.faults.wrong_clock import SUSPICIOUS, WrongClock
 from sim.judges.drained import left_over
+from sim.judges.history import History
+from sim.judges.lifetimes import Lifetimes
 from sim.judges.shadow import Checkpoints, Shadow, ShadowLog, ShadowRows, compare_with_replay
 from sim.judges.strict import StrictState
 
@@ -72,7 +74,8 @@ class DiskFaults:
         self.stops = chance.random() < 0.3 and "stops" not in off
         self.pressure = chance.random() < 0.5 and "pressure" not in off
         self.clock = chance.random() < 0.5 and "clock" not in off
-        self.wrong_clock = self.clock and chance.random() < 0.4 and "wrong clock" not in off
+        # In most worlds without a clock that jumps, if that is what a person wants to see.
+        self.wrong_clock = chance.random() < (0.9 if "clock" in off else 0.25) and "wrong clock" not in off
         self.full = ""
         self._left = 0
 
@@ -210,7 +213,7 @@ class Node(Watcher):
             if life == self._life:
                 self.guard(tick)
         if life == self._life and self.wrong_clock:
-            self.wrong_clock.judge(self.loop)
+            self.wrong_clock.judge(self.loop, bool(self.faults.error_rate or self.faults.full_log))
         elif life == self._life and self.loop.state.now > self.world.now + JUMP_MS:
             raise Broken("a leap is not believed", f"time is {self.loop.state.now - self.world.now} ms ahead")
         if life == self._life and self.loop.stopped:
@@ -325,6 +328,14 @@ class Node(Watcher):
     def ask(self, by: int, body: AnyBody, answer: Callable[[Said], None]) -> None:
         if self._front:
             self._front.ask(by, body, answer)
+
+    def judge_lifetimes(self, history: History) -> None:
+        """In a world in which nothing but a wrong clock keeps what is due from ending."""
+        faults = self.faults
+        is_calm = not (faults.error_rate or faults.full_log or faults.full_rows or faults.cut_every)
+        if self.wrong_clock and is_calm and not (faults.kills or faults.stops):
+            ttl_ms, late_ms = self._limits.fold.ttl_ms, self.wrong_clock.late_ms
+            Lifetimes(self.world, history, ttl_ms, lambda: self.loop.state if self.loop else None, late_ms)
 
     def _say(self, body: AnyBody) -> None:
         if self.loop:

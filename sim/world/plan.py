@@ -92,6 +92,8 @@ def run(plan: Plan, world: World | None = None, watch: Callable[[Town, Machine],
             else:
                 machine = Cluster(world, town.limits, plan.off)
             town.open(machine)
+            if isinstance(machine, Node):
+                machine.judge_lifetimes(town.history)
             if watch:
                 watch(town, machine)
             for _ in range(REPLAYS):
