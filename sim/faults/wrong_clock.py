@@ -12,7 +12,7 @@ from nightmail.engine.clock import ClockLimits
 from nightmail.engine.loop import Loop
 from nightmail.model.clock import ClockSeen, ClockState
 from nightmail.model.records import AnyBody, ClockSetBack
-from sim.world.world import Broken, World
+from sim.world.world import BelievedLeap, Broken, World
 
 SUSPICIOUS = ClockLimits(leap_ms=2_000, start_ahead_ms=3_000, lasting_ms=1_500)
 """Small ones, so that a short world has many doubts."""
@@ -29,8 +29,9 @@ class WrongClock:
         self._doubted_at: int | None = None
         """When the loop that runs now began to doubt."""
         self._on = True
-        self._standing: list[tuple[int, int]] = []
-        """(from, to) of the times in which the server's time may have stood still, or run late."""
+        self._periods: list[tuple[int, int, int]] = []
+        """When the clock went wrong, when it was right again, and when the operator saw that the time is right."""
+        self._wrong_at = 0
         world.clock_slack_ms = limits.start_ahead_ms
 
     def begin(self, loop: Callable[[], Loop | None], say: Callable[[AnyBody], None]) -> None:
@@ -45,12 +46,13 @@ class WrongClock:
             world.later(10, self._go_wrong)
             return
         world.hit("clock went wrong" if self._loop() else "booted with a wrong clock")
-        self.ahead_ms = self._wrong_ms = world.between(6_000, 15_000)
-        self._standing.append((world.now, 1 << 62))
+        self.ahead_ms = self._wrong_ms = world.chance.choice((4_000, 8_000, 15_000))
+        self._wrong_at = world.now
         world.later(world.between(200, 6_000), self._put_right)
 
     def _put_right(self) -> None:
         self.ahead_ms, self._doubted_at = 0, None
+        self._periods.append((self._wrong_at, self._world.now, 1 << 62))
         self._world.later(self._world.between(100, 2_000), self._look)
 
     def _look(self) -> None:
@@ -63,18 +65,26 @@ class WrongClock:
                 self._say(ClockSetBack(seen.wall_ms, seen.time_ms))
             self._world.later(self._world.between(100, 1_000), self._look)
         else:
-            began, _ = self._standing.pop()
-            self._standing.append((began, self._world.now))
+            wrong, right, _ = self._periods.pop()
+            self._periods.append((wrong, right, self._world.now))
+            for leap in self._world.believed_leaps:
+                leap.until = min(leap.until, self._world.now)
             if self._on:
-                self._world.later(self._world.between(500, 5_000), self._go_wrong)
+                self._world.later(self._world.between(500, 15_000), self._go_wrong)
 
     def _on_time(self, loop: Loop) -> bool:
         return loop.clock_seen.state is not ClockState.BEHIND
 
-    def late_ms(self, since: int) -> int:
-        """For how long the time was not right since then."""
-        now = self._world.now
-        return sum(max(0, min(now, end) - max(since, began)) for began, end in self._standing)
+    def late_ms(self, since: int, has_timer: bool) -> int:
+        """How much too late something may end that was filed at `since`.
+
+        Timers wait while time stands still. What has none counts from when the time was set back, if it was filed
+        while the clock was wrong.
+        """
+        now, periods = self._world.now, self._periods
+        return sum(
+            max(0, min(now, end) - max(since, right if has_timer else wrong)) for wrong, right, end in periods
+        )  # fmt: skip
 
     def heal(self) -> None:
         self._on, self.ahead_ms, self._doubted_at = False, 0, None
@@ -91,7 +101,7 @@ class WrongClock:
                     "a leap is not believed", f"the clock is {self.ahead_ms} ms ahead, and is believed at once"
                 )
             self._world.hit("wrong clock believed")
-            self._world.believed_leaps.append((self._world.now, self._wrong_ms))
+            self._world.believed_leaps.append(BelievedLeap(self._world.now, self._wrong_ms))
 
     def judge(self, loop: Loop, writes_fail: bool) -> None:
         """While writes may fail, nobody can say when the record that ends a doubt is in the log."""

@@ -19,9 +19,9 @@ class Lifetimes:
 
     def __init__(
         self, world: World, history: History, ttl_ms: int, state: Callable[[], ShardState | None],
-        late_ms: Callable[[int], int],
+        late_ms: Callable[[int, bool], int],
     ) -> None:  # fmt: skip
-        """`late_ms(since)` is for how long the server's time has stood still since then."""
+        """`late_ms` says how much too late something may end: filed since then, with a timer or without."""
         self._world, self._history, self._ttl_ms = world, history, ttl_ms
         self._state, self._late_ms = state, late_ms
         world.later(EVERY_MS, self._look)
@@ -40,6 +40,6 @@ class Lifetimes:
                 if message is None or not message.accepted_at or not life_ms:
                     continue
                 self._world.hit("judged how long something waits")
-                late = now - message.accepted_at - life_ms - self._late_ms(message.accepted_at)
+                late = now - message.accepted_at - life_ms - self._late_ms(message.accepted_at, bool(entry.life_ms))
                 if late > LATE_MS:
                     raise Broken("nothing waits for ever", f"{message.id} should have ended {late} ms ago")

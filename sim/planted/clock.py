@@ -13,7 +13,7 @@ from nightmail.engine.folding import Folding
 from .tools import FOLD, LOOP, Bug, Focus, edit, edit_method
 
 WRONG = Focus({"write": 60, "offline": 20}, ("wrong clock", "stops"))
-CALM = Focus({"write": 60, "offline": 30}, ("wrong clock",))
+CALM = Focus({"write": 60, "offline": 30, "timer": 0.6}, ("wrong clock",))
 
 BUGS = (
     Bug("a wrong clock is believed at a start",
