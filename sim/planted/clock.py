@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from nightmail.core import due, expiry, mailbox, numbering, shard
 from nightmail.engine.clock import Clock
-from nightmail.engine.folding import Folding
 
 from .tools import FOLD, LOOP, Bug, Focus, edit, edit_method
 
@@ -43,7 +42,4 @@ BUGS = (
     Bug("what was filed during a doubt ages by the leap",
         edit(due.filed_at, "doubt.low < at <= doubt.high", "False"),
         ("node",), FOLD, seconds=25, focus=CALM),
-    Bug("a batch that sets the time back sets it ahead again",
-        edit_method(Folding, "_fold", "and first > shard.set_back_by", ""),
-        ("node",), LOOP, seconds=20, focus=CALM),
 )  # fmt: skip

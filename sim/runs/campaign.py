@@ -47,7 +47,8 @@ MUST_HAPPEN = {
             "a lost device was turned away", "a liar's entry", *LIES, "started over", "no more PINs",
             "failures shared an interval", "expiry met an ack", "killed", "stopped", "sync failed",
             "disk full for log-", "disk full for rows.", "DiskFull", "Overloaded", "failed sync kept the data",
-            "failed sync lost data", "slow disk", "clock leapt a day",
+            "failed sync lost data", "slow disk", "clock leapt a day", "clock went wrong", "wrong clock believed",
+            "booted with a wrong clock", "time set back", "judged how long something waits",
         ),
     },
     "cluster": {
