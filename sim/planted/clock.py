@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from nightmail.core import due, expiry, mailbox, numbering, shard
+from nightmail.core import due, expiry, numbering, shard
 from nightmail.engine.clock import Clock
 
 from .tools import FOLD, LOOP, Bug, Focus, edit, edit_method
@@ -35,11 +35,5 @@ BUGS = (
         ("node",), FOLD, seconds=25, focus=CALM),
     Bug("an entry of before a wrong clock ends early when the time was set back",
         edit(expiry._too_old, "+ limits.ttl_ms > state.now:", "+ limits.ttl_ms > state.elapsed:"),
-        ("node",), FOLD, seconds=25, focus=CALM),
-    Bug("an entry with a stamp ahead of the time has no timer",
-        edit(mailbox._timer_ms, "shard.newest_time > shard.now", "False"),
-        ("node",), FOLD, seconds=25, focus=CALM),
-    Bug("what was filed during a doubt ages by the leap",
-        edit(due.filed_at, "doubt.low < at <= doubt.high", "False"),
         ("node",), FOLD, seconds=25, focus=CALM),
 )  # fmt: skip
