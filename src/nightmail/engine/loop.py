@@ -337,7 +337,10 @@ class Loop:
             if self.state.shard.fold < believed.since:
                 self._clock.believe()
                 return
-            self.submit(Record(SERVER, 0, believed))
+            # Like a `Ticked`, whatever else is refused: what is too old must be able to end.
+            record = Record(SERVER, 0, believed)
+            self._data.append(encode_record(record))
+            self._records.append(record)
 
     def save(self, *, at_once: bool = False) -> None:
         """Take a checkpoint if one is due (or `at_once`), and go on saving the one that was taken."""

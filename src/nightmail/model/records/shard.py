@@ -55,7 +55,6 @@ class ClockSetBack(Body, frozen=True, tag=56):
 
     said_by = Author.OPERATOR
     since = 2
-    frees_space = True
 
     to: int
     """Milliseconds since 1970."""
@@ -71,7 +70,6 @@ class ClockBelieved(Body, frozen=True, tag=57):
 
     said_by = Author.TIME
     since = 2
-    frees_space = True
 
     doubted_from: int
     """The shard's time when the doubt began: what was filed later is not older than the doubt."""
