@@ -47,3 +47,14 @@ def test_a_folder_that_cannot_be_made_is_refused_in_one_sentence(tmp_path: Path)
         DataFolder(tmp_path / "file" / "data")
     with pytest.raises(Unwritable, match=r"cannot be used as the data folder: File exists$"):
         DataFolder(tmp_path / "file")
+
+
+def test_a_folder_remembers_the_time_that_it_was_told_last(tmp_path: Path) -> None:
+    new = DataFolder(tmp_path)
+    assert new.time_ms == 0
+    new.remember_time(1_700_000_000_123)
+    new.close()
+    for _ in range(2):
+        again = DataFolder(tmp_path)
+        assert again.time_ms == 1_700_000_000_123
+        again.close()
