@@ -76,6 +76,6 @@ BUGS = (
     Bug("a clock that leaps is believed at once",
         edit_method(BatchClock, "__call__", "ahead <= self._bound", "True"), ("node",), LOOP),
     Bug("time runs backward",
-        edit_method(Folding, "_fold", "if batch.at > shard.now:", "if batch.at:"), ("node", "cluster"), LOOP,
+        edit_method(Folding, "_fold", "if batch.at > shard.now and", "if batch.at and"), ("node", "cluster"), LOOP,
         seconds=20, focus=Focus({"write": 60}, ("clock", "kills", "power", "slow"))),
 )  # fmt: skip

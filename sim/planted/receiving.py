@@ -108,7 +108,7 @@ BUGS = (
         edit(mailbox._take, "mailbox.let_go(len(entry.ciphertext), entry.kind is not CONTROL)", "pass"),
         ("node", "cluster")),
     Bug("bytes are not given back by an expiry",
-        edit(expiry._drop, "mailbox.let_go(len(entry.ciphertext), entry.wakes)", "pass"), ("node", "cluster")),
+        edit(expiry.make_gaps, "mailbox.let_go(len(entry.ciphertext), entry.wakes)", "pass"), ("node", "cluster")),
     Bug("expiry forgets the receipt", untold(Expired, _is_receipt), ("node", "cluster")),
     Bug("expiry drops a younger entry", in_step(Expired, _whatever_its_age), ("node", "cluster")),
     Bug("needs of Acked miss the entries", in_needs(Acked, without_entries), ("node", "cluster")),
