@@ -7,6 +7,7 @@ from nightmail.model.answers import Accepted, Bundle, Done
 from nightmail.model.ids import SERVER, account_id, device_id
 from nightmail.model.limits import DAY_MS
 from nightmail.model.records import (
+    Blocked,
     Claimed,
     ClockSetBack,
     Forwarded,
@@ -16,7 +17,7 @@ from nightmail.model.records import (
     Registered,
     encode_record,
 )
-from nightmail.model.refusals import PinLocked, PinWrong, RateLimited
+from nightmail.model.refusals import PinLocked, PinWrong, RateLimited, ShareFull
 from nightmail.model.words import Lane, MessageState, Platform, Reason
 from tests.core.world import START, Memory, Node, Person, World, published
 
@@ -103,6 +104,20 @@ def test_what_was_filed_before_the_clock_went_wrong_ends_when_it_was_to_end(
         assert waits(world, bob) == ["for 30 days"], day
         world.wait(DAY_MS)
     assert waits(world, bob) == []
+
+
+def test_what_a_blocked_account_would_hold_ends_in_time_when_the_time_is_set_back(
+    world: World, alice: Person, bob: Person
+) -> None:
+    world.limit(stranger_entries=1)
+    world.wait(WRONG_MS)
+    assert world.do(bob[1], Blocked(bob.account, alice.account, True)) == Done()
+    assert isinstance(world.send(alice[1], bob, 1), Accepted)
+    set_back(world)
+    world.wait(30 * DAY_MS - SECOND)
+    assert world.send(alice[1], bob, 2, floor=2) == ShareFull(1)
+    world.wait(SECOND)
+    assert isinstance(world.send(alice[1], bob, 2, floor=2), Accepted)
 
 
 def test_what_was_filed_by_the_wrong_clock_lives_as_long_as_promised_from_when_it_was_set_back(
