@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from docs import tables
+from nightmail.engine.clock import ClockLimits
 from nightmail.engine.loop import LoopLimits
 from nightmail.engine.saver import SaverLimits
 from nightmail.engine.sqlite import SqliteSettings
@@ -162,9 +163,9 @@ def test_every_limit_can_be_looked_up() -> None:
 def test_every_limit_of_the_engine_can_be_looked_up() -> None:
     defaults = {
         field: getattr(kind(), field)
-        for kind in (LoopLimits, SaverLimits, SqliteSettings)
+        for kind in (LoopLimits, SaverLimits, SqliteSettings, ClockLimits)
         for field in kind.__struct_fields__
-        if field != "saver"
+        if field not in ("saver", "clock")
     }
     shown = {
         field: ", ".join(f"{value:,}" for value in (default if isinstance(default, tuple) else (default,)))

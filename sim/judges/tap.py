@@ -406,7 +406,7 @@ class Tap:
                     if device in seen.delivered_at.get(what, ()):
                         raise self._broke("receipts never go backward", f"{what} on {device:x}")
                     if reason == Reason.EXPIRED:
-                        self._check_age(self._history.by_number[what])
+                        self._check_age(self._history.by_number[what], change.at)
                     elif reason == Reason.MAILBOX_FULL and (
                         broken := check_failed(self._device.person.town, self._history.by_number[what], device)
                     ):
@@ -418,10 +418,10 @@ class Tap:
             if account_of(by) != self._device.me.account:
                 raise self._broke("receipts", f"got a receipt for what {by:x} sent")
 
-    def _check_age(self, message: Message) -> None:
+    def _check_age(self, message: Message, at: int) -> None:
         """Nothing expires before its time, by whatever clock the server has."""
         limits = (message.life_ms, self._device.person.town.limits.fold.ttl_ms)
         least = min((limit for limit in limits if limit), default=None)
-        age = self._world.now - message.sealed_at + self._world.clock_slack_ms
+        age = self._world.now - message.sealed_at + self._world.slack_ms(message.sealed_at, at)
         if least is None or age < least:
             raise self._broke("expiry in time", f"{message.id} expired {age} ms after it was sealed: {limits}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from . import (
     client,
+    clock,
     cluster,
     devices,
     engine,
@@ -27,7 +28,7 @@ from .tools import Bug, Uprooted
 BUGS: tuple[Bug, ...] = (
     *sending.BUGS, *receiving.BUGS, *receipts.BUGS, *devices.BUGS, *engine.BUGS, *keeping.BUGS, *forwards.BUGS,
     *cluster.BUGS, *logfiles.BUGS, *wide.BUGS, *gateway.BUGS, *client.BUGS, *keys.BUGS, *sealing.BUGS,
-    *shares.BUGS,
+    *shares.BUGS, *clock.BUGS,
 )  # fmt: skip
 
 __all__ = ["BUGS", "Bug", "Uprooted"]

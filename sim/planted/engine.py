@@ -74,8 +74,8 @@ BUGS = (
     Bug("a checkpoint in the middle of a record's consequences",
         lambda: method(Folding, "between_records", property(lambda _: True)), ("cluster", "node"), LOOP),
     Bug("a clock that leaps is believed at once",
-        edit_method(BatchClock, "__call__", "ahead <= LEAP_MS", "True"), ("node",), LOOP),
+        edit_method(BatchClock, "__call__", "ahead <= self._bound", "True"), ("node",), LOOP),
     Bug("time runs backward",
-        edit_method(Folding, "_fold", "if batch.at > shard.now:", "if batch.at:"), ("node", "cluster"), LOOP,
+        edit_method(Folding, "_fold", "if batch.at > shard.now and", "if batch.at and"), ("node", "cluster"), LOOP,
         seconds=20, focus=Focus({"write": 60}, ("clock", "kills", "power", "slow"))),
 )  # fmt: skip

@@ -16,6 +16,7 @@ from typing import Any, cast
 import apsw
 
 from nightmail.core.state import NEWEST_FOLD, ShardState
+from nightmail.engine.clock import ClockLimits
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.filelog import FileLog
 from nightmail.engine.folder_check import check_folder
@@ -25,13 +26,18 @@ from nightmail.engine.ports import Damaged, EngineError, EntryRange, Failed, Fou
 from nightmail.engine.saver import SaverLimits
 from nightmail.engine.sqlite import SqliteRows, SqliteSettings
 from nightmail.model.answers import Said
+from nightmail.model.clock import ClockSeen
+from nightmail.model.ids import SERVER
 from nightmail.model.limits import DAY_MS
-from nightmail.model.records import AnyBody
+from nightmail.model.records import AnyBody, Record
 from nightmail.model.rows import queue_id
 from nightmail.model.words import Lane
 from sim.faults.disk import Disk, PowerCut
 from sim.faults.disk_vfs import DiskVfs
+from sim.faults.wrong_clock import SUSPICIOUS, WrongClock
 from sim.judges.drained import left_over
+from sim.judges.history import History
+from sim.judges.lifetimes import Lifetimes
 from sim.judges.shadow import Checkpoints, Shadow, ShadowLog, ShadowRows, compare_with_replay
 from sim.judges.strict import StrictState
 
@@ -44,6 +50,7 @@ LIMITS_MS = 500
 WATCH_EVERY = 8
 SLOW_MS = 20
 """A write or a sync that takes longer than most things that happen meanwhile."""
+LEAP_MS = DAY_MS
 JUMP_MS = 10_000
 """How far the clock may be wrong, either way."""
 
@@ -68,6 +75,8 @@ class DiskFaults:
         self.stops = chance.random() < 0.3 and "stops" not in off
         self.pressure = chance.random() < 0.5 and "pressure" not in off
         self.clock = chance.random() < 0.5 and "clock" not in off
+        # In most worlds without a clock that jumps, if that is what a person wants to see.
+        self.wrong_clock = chance.random() < (0.9 if "clock" in off else 0.25) and "wrong clock" not in off
         self.full = ""
         self._left = 0
 
@@ -130,10 +139,14 @@ class Node(Watcher):
                 checkpoint_ms=chance.choice((100, 1_000, 5_000)),
                 rows_in_memory=chance.choice((10, 100, 500_000)),
             ),
+            clock=SUSPICIOUS if self.faults.wrong_clock else ClockLimits(start_ahead_ms=LEAP_MS // 2),
         )
         world.later(0, self._boot)
         world.later(0, self.faults.fill)
-        if self.faults.clock:
+        self.wrong_clock = WrongClock(world, self._loop_limits.clock) if self.faults.wrong_clock else None
+        if self.wrong_clock:
+            self.wrong_clock.begin(lambda: self.loop, self._say)
+        elif self.faults.clock:
             world.clock_slack_ms = 2 * JUMP_MS
             world.later(1_000, self._jump_clock)
             world.later(2_000, self._leap_clock)
@@ -146,7 +159,6 @@ class Node(Watcher):
 
     def _boot(self) -> None:
         """Power on, open, recover. The power may go again at any step of it."""
-        self._leapt = 0  # What the time is when it starts, it must believe.
         self.disk.power_on()
         try:
             self._open()
@@ -173,6 +185,8 @@ class Node(Watcher):
             self.disk.files(FOLDER), rows.identity, after=rows.pointer, post=self._soon, execute=self._job,
             entropy=self.world.chance.randbytes, segment_bytes=32 * 1024, segment_age_ms=20_000,
         )  # fmt: skip
+        if not log.last:
+            self._leapt = 0  # An empty folder knows no time: the clock's must be believed.
         desk = LoopDesk(self.world.chance.randbytes, self._pace)
         loop = self.loop = Loop(
             ShadowLog(log, self._shadow), ShadowRows(rows, self._checkpoints), self._clock, desk.on_effects,
@@ -200,7 +214,9 @@ class Node(Watcher):
         for tick in (self.loop.tick, self._desk.tick, self._front.tick):
             if life == self._life:
                 self.guard(tick)
-        if life == self._life and self.loop.state.now > self.world.now + JUMP_MS:
+        if life == self._life and self.wrong_clock:
+            self.wrong_clock.judge(self.loop, bool(self.faults.error_rate or self.faults.full_log))
+        elif life == self._life and self.loop.state.now > self.world.now + JUMP_MS:
             raise Broken("a leap is not believed", f"time is {self.loop.state.now - self.world.now} ms ahead")
         if life == self._life and self.loop.stopped:
             raise self.loop.stopped  # No fault of this machine is one that a process does not get over.
@@ -287,7 +303,7 @@ class Node(Watcher):
         self.world.later(delay_ms, work)
 
     def _clock(self) -> int:
-        return self.world.now + self._skew + self._leapt
+        return self.world.now + self._skew + self._leapt + (self.wrong_clock.ahead_ms if self.wrong_clock else 0)
 
     def _jump_clock(self) -> None:
         if self.faults.on:
@@ -298,7 +314,7 @@ class Node(Watcher):
     def _leap_clock(self) -> None:
         """It is a day ahead, too briefly to be believed; then it is put right."""
         if self.faults.on:
-            self._leapt = 0 if self._leapt else DAY_MS
+            self._leapt = 0 if self._leapt else LEAP_MS
             if self._leapt:
                 self.world.hit("clock leapt a day")
             self.world.later(self.world.between(1_000, 10_000), self._leap_clock)
@@ -315,12 +331,31 @@ class Node(Watcher):
         if self._front:
             self._front.ask(by, body, answer)
 
+    def judge_lifetimes(self, history: History) -> None:
+        """In a world in which nothing but a wrong clock keeps what is due from ending."""
+        faults = self.faults
+        is_calm = not (faults.error_rate or faults.full_log or faults.full_rows or faults.cut_every)
+        if self.wrong_clock and is_calm and not (faults.kills or faults.stops):
+            ttl_ms, late_ms = self._limits.fold.ttl_ms, self.wrong_clock.late_ms
+            Lifetimes(self.world, history, ttl_ms, lambda: self.loop.state if self.loop else None, late_ms)
+
+    def _say(self, body: AnyBody) -> None:
+        if self.loop:
+            self.loop.submit(Record(SERVER, 0, body))
+            self.guard(self.loop.flush)
+
+    def on_clock(self, seen: ClockSeen) -> None:
+        if self.wrong_clock:
+            self.wrong_clock.on_clock(seen)
+
     def on_poison(self, offset: int, error: Exception) -> None:
         raise error
 
     def heal(self) -> None:
         """Nothing fails any more, and nothing is slow."""
         self.faults.on, self.faults.full, self.faults.slow, self._skew, self._leapt = False, "", 0, 0, 0
+        if self.wrong_clock:
+            self.wrong_clock.heal()
         if self._front:
             self._front.heal()
 

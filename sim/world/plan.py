@@ -25,8 +25,8 @@ Machine: TypeAlias = Node | Cluster
 
 REPLAYS = 3
 FAULTS = (
-    "power", "kills", "stops", "pressure", "errors", "full", "slow", "clock", "takeovers", "store", "log", "links",
-    "early fold", "outages",
+    "power", "kills", "stops", "pressure", "errors", "full", "slow", "clock", "wrong clock", "takeovers", "store",
+    "log", "links", "early fold", "outages",
 )  # fmt: skip
 HABITS = tuple(habit.name for habit in fields(Habits))
 
@@ -81,6 +81,8 @@ def run(plan: Plan, world: World | None = None, watch: Callable[[Town, Machine],
             else:
                 machine = Cluster(world, town.limits, plan.off)
             town.open(machine)
+            if isinstance(machine, Node):
+                machine.judge_lifetimes(town.history)
             if watch:
                 watch(town, machine)
             for _ in range(REPLAYS):

@@ -23,6 +23,9 @@ HITS = {
     "clock jumped forward": ("clock", "jumps forward"),
     "clock jumped backward": ("clock", "jumps backward"),
     "clock leapt a day": ("clock", "leaps a day ahead"),
+    "clock went wrong": ("clock", "goes wrong"),
+    "wrong clock believed": ("clock", "is wrong for so long that it is believed"),
+    "time set back": ("operator", "sets the time back"),
     "disk full for log-": ("disk", "is full for the log"),
     "disk full for rows.": ("disk", "is full for the rows"),
     "write failed": ("disk", "fails a write"),
@@ -56,6 +59,20 @@ class Fault:
     times: int = 1
 
 
+@dataclass
+class BelievedLeap:
+    """A server has believed a clock that was wrong for long."""
+
+    at: int
+    ms: int
+    until: int = 1 << 62
+    """When the time was set back."""
+
+    def is_time(self, ms: int) -> bool:
+        """Whether the wrong clock may have given this time."""
+        return self.at + self.ms <= ms <= self.until + self.ms
+
+
 class Broken(AssertionError):
     """A promise was not kept."""
 
@@ -79,9 +96,18 @@ class World:
         self.faults: deque[Fault] = deque(maxlen=FAULTS_KEPT)
         self.clock_slack_ms = 0
         """By how much the servers' clocks may disagree with each other, or with themselves."""
+        self.believed_leaps: list[BelievedLeap] = []
         self.start = start_ms
         self._schedule: list[tuple[int, int, Callable[[], None]]] = []
         self._count = 0
+
+    def slack_ms(self, since: int, ended_at: int) -> int:
+        """How much too early something may end that was sent at `since`; the server's time was `ended_at` when it did.
+
+        What a wrong clock ends while it is believed, ends too early; what ends after it was set back does not.
+        """
+        early = (leap.ms for leap in self.believed_leaps if leap.at >= since and leap.is_time(ended_at))
+        return self.clock_slack_ms + sum(early)
 
     def later(self, delay_ms: int, happen: Callable[[], None]) -> None:
         self._count += 1

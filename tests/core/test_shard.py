@@ -3,10 +3,23 @@ from __future__ import annotations
 import pytest
 
 from nightmail.core.shard import FoldTooNew, fold_to_raise
+from nightmail.model.answers import Accepted, Bundle, Done
 from nightmail.model.ids import SERVER, account_id, device_id
-from nightmail.model.records import Forwarded, Receipted, Record, encode_record
-from nightmail.model.words import Lane, MessageState, Reason
-from tests.core.world import START, Memory, Node
+from nightmail.model.limits import DAY_MS
+from nightmail.model.records import (
+    Blocked,
+    Claimed,
+    ClockSetBack,
+    Forwarded,
+    PinSet,
+    Receipted,
+    Record,
+    Registered,
+    encode_record,
+)
+from nightmail.model.refusals import PinLocked, PinWrong, RateLimited, ShareFull
+from nightmail.model.words import Lane, MessageState, Platform, Reason
+from tests.core.world import START, Memory, Node, Person, World, published
 
 
 @pytest.mark.parametrize(
@@ -47,3 +60,146 @@ def test_a_program_that_does_not_know_that_fold_stops_before_it_takes_anything(m
     with pytest.raises(FoldTooNew):
         node.fold(START, told(1))
     assert (node.state.shard.fold, node.state.shard.heard) == (1, {})
+
+
+# --- time that is set back --------------------------------------------------------------------
+
+WRONG_MS, SECOND, MINUTE = 10 * DAY_MS, 1_000, 60_000
+
+
+def set_back(world: World, ms: int = WRONG_MS) -> None:
+    """The clock is right again, and the operator tells every shard."""
+    world.now -= ms
+    for node in list(world.nodes.values()):
+        (done,) = world.fold(node, Record(SERVER, 7, ClockSetBack(world.now, world.now + ms)))
+        assert done.said == Done()
+        assert node.state.now <= world.now
+
+
+def waits(world: World, person: Person) -> list[str]:
+    return [item[1].ciphertext.decode().partition("|")[2] for item in world.offer(person[1]) if isinstance(item, tuple)]
+
+
+@pytest.fixture
+def alice(world: World) -> Person:
+    return world.join("alice")
+
+
+@pytest.fixture
+def bob(world: World) -> Person:
+    return world.join("bob")
+
+
+def test_what_was_filed_before_the_clock_went_wrong_ends_when_it_was_to_end(
+    world: World, alice: Person, bob: Person
+) -> None:
+    world.send(alice[1], bob, 1, text="for 30 days")
+    world.send(alice[1], bob, 2, text="for 11 days", life_ms=11 * DAY_MS)
+    world.wait(WRONG_MS)
+    set_back(world)
+    for day in range(11):
+        assert waits(world, bob) == ["for 30 days", "for 11 days"], day
+        world.wait(DAY_MS)
+    for day in range(19):
+        assert waits(world, bob) == ["for 30 days"], day
+        world.wait(DAY_MS)
+    assert waits(world, bob) == []
+
+
+def test_what_a_blocked_account_would_hold_ends_in_time_when_the_time_is_set_back(
+    world: World, alice: Person, bob: Person
+) -> None:
+    world.limit(stranger_entries=1)
+    world.wait(WRONG_MS)
+    assert world.do(bob[1], Blocked(bob.account, alice.account, True)) == Done()
+    assert isinstance(world.send(alice[1], bob, 1), Accepted)
+    set_back(world)
+    world.wait(30 * DAY_MS - SECOND)
+    assert world.send(alice[1], bob, 2, floor=2) == ShareFull(1)
+    world.wait(SECOND)
+    assert isinstance(world.send(alice[1], bob, 2, floor=2), Accepted)
+
+
+def test_what_was_filed_by_the_wrong_clock_lives_as_long_as_promised_from_when_it_was_set_back(
+    world: World, alice: Person, bob: Person
+) -> None:
+    world.wait(WRONG_MS)
+    world.send(alice[1], bob, 1, text="for 30 days")
+    world.send(alice[1], bob, 2, text="for a minute", life_ms=MINUTE)
+    world.wait(SECOND)
+    set_back(world)
+    world.wait(MINUTE - 1)
+    assert waits(world, bob) == ["for 30 days", "for a minute"]
+    world.wait(1)
+    assert waits(world, bob) == ["for 30 days"]
+    world.wait(30 * DAY_MS - MINUTE - 1)
+    assert waits(world, bob) == ["for 30 days"]
+    world.wait(1)
+    assert waits(world, bob) == []
+
+
+def test_what_is_filed_afterwards_ends_in_time_although_its_stamp_is_far_ahead(
+    world: World, alice: Person, bob: Person
+) -> None:
+    world.wait(WRONG_MS)
+    wrong = world.send(alice[1], bob, 1, text="by the wrong clock")
+    set_back(world)
+    world.wait(DAY_MS)
+    right = world.send(alice[1], bob, 2, text="by the right clock")
+    assert isinstance(wrong, Accepted)
+    assert isinstance(right, Accepted)
+    assert (wrong.at, right.at) == (START + WRONG_MS, START + WRONG_MS + 1)
+    world.wait(30 * DAY_MS - SECOND)
+    assert waits(world, bob) == ["by the right clock"]
+    world.wait(SECOND)
+    assert waits(world, bob) == []
+
+
+def test_an_answer_stands_after_what_the_wrong_clock_has_stamped(world: World, alice: Person, bob: Person) -> None:
+    world.wait(WRONG_MS)
+    question = world.send(alice[1], bob, 1, text="?")
+    set_back(world)
+    assert isinstance(question, Accepted)
+    answer = world.send(bob[1], alice, 1, text="!", seen=question.at)
+    lie = world.send(bob[1], alice, 2, text="!", seen=question.at + DAY_MS)
+    assert isinstance(answer, Accepted)
+    assert isinstance(lie, Accepted)
+    assert (answer.at - question.at, lie.at - question.at) == (1, 2_000)
+
+
+def test_time_is_never_set_ahead(world: World, alice: Person) -> None:
+    node = world.of(alice.account)
+    (done,) = world.fold(node, Record(SERVER, 7, ClockSetBack(world.now + DAY_MS, world.now)))
+    shard = node.state.shard
+    assert (done.said, shard.now, shard.set_backs, shard.set_back_ms) == (Done(), world.now, 0, 0)
+
+
+def test_a_lock_that_the_wrong_clock_has_closed_opens_in_time(world: World, bob: Person) -> None:
+    world.limit(pin_tries=1)
+    world.do(bob[1], PinSet(bob.account, bytes(16), b"r" * 32))
+
+    def tries(pin: bytes) -> object:
+        return world.do(
+            SERVER, Registered(bob.account, "bob", 9, b"another", "phone", Platform.WEB, True, pin)
+        )  # fmt: skip
+
+    world.wait(WRONG_MS)
+    assert tries(b"w" * 32) == PinLocked(7 * DAY_MS)
+    set_back(world)
+    assert tries(b"r" * 32) == PinLocked(7 * DAY_MS)
+    world.wait(7 * DAY_MS - 1)
+    assert tries(b"r" * 32) == PinLocked(1)
+    world.wait(1)
+    assert not isinstance(tries(b"r" * 32), PinLocked | PinWrong)
+
+
+def test_keys_that_were_claimed_by_the_wrong_clock_count_for_a_minute(world: World, alice: Person, bob: Person) -> None:
+    world.limit(claims_per_minute=1)
+    world.do(bob[1], published(bob[1], range(2, 7), range(2, 7)))
+    world.wait(WRONG_MS)
+    assert isinstance(world.do(alice[1], Claimed(bob[1], 1)), Bundle)
+    set_back(world)
+    world.wait(MINUTE - SECOND)
+    assert world.do(alice[1], Claimed(bob[1], 2)) == RateLimited(SECOND)
+    world.wait(SECOND)
+    assert isinstance(world.do(alice[1], Claimed(bob[1], 2)), Bundle)

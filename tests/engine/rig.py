@@ -17,6 +17,7 @@ from nightmail.engine.memory import MemoryLog, MemoryRows
 from nightmail.engine.ports import Checkpoint, Failed, Found, Need, Overtaken, Stored
 from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Said
+from nightmail.model.clock import ClockSeen
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.ids import SERVER, account_id, device_id
 from nightmail.model.records import AnyBody, Envelope, Record, Registered, Sent
@@ -167,13 +168,16 @@ class Rig(Watcher):
         forwarder: Forwarder | None = None,
         new_state: Callable[[], ShardState] = StrictState,
         lingers: bool = False,
+        clock: int = START,
+        folder_ms: int = 0,
     ) -> None:
         self.log, self.rows = log or HeldLog(), rows or HeldRows()
-        self.clock, self.pace = START, 0
+        self.clock, self.pace = clock, 0
         self.effects: list[Effect] = []
         self.poisoned: list[tuple[int, str]] = []
         self.troubles: list[str] = []
-        self.leaps: list[tuple[int, bool]] = []
+        self.seen: list[ClockSeen] = []
+        """What was thought of the wall clock, whenever that changed."""
         self.saved: list[Checkpoint] = []
         self.meanwhile: Callable[[], None] = lambda: None
         """Called whenever effects are handed out."""
@@ -184,7 +188,7 @@ class Rig(Watcher):
             self.log, self.rows, lambda: self.clock, self._on_effects,
             new_state=new_state, forwarder=forwarder, pace=lambda: self.pace,
             later=(lambda _ms, callback: self.lingering.append(callback)) if lingers else None,
-            limits=limits, watcher=self,
+            limits=limits, watcher=self, folder_ms=folder_ms,
         )  # fmt: skip
 
     def _on_effects(self, effects: Sequence[Effect]) -> None:
@@ -197,8 +201,8 @@ class Rig(Watcher):
     def on_trouble(self, why: str) -> None:
         self.troubles.append(why)
 
-    def on_leap(self, ahead_ms: int, believed: bool) -> None:
-        self.leaps.append((ahead_ms, believed))
+    def on_clock(self, seen: ClockSeen) -> None:
+        self.seen.append(seen)
 
     def on_saved(self, checkpoint: Checkpoint) -> None:
         self.saved.append(checkpoint)
@@ -274,9 +278,9 @@ def started(limits: LoopLimits | None = None, *, forwarder: Forwarder | None = N
     return rig
 
 
-def restarted(rig: Rig, *, announce_after: int | None = None) -> Rig:
-    """Another process on the same log and rows."""
-    again = Rig(rig.log, rig.rows, limits=rig.loop.limits)
-    again.clock, again.pace = rig.clock, rig.pace
+def restarted(rig: Rig, *, announce_after: int | None = None, ahead_ms: int = 0, folder_ms: int = 0) -> Rig:
+    """Another process on the same log and rows; with a clock that is `ahead_ms` ahead of the one before."""
+    again = Rig(rig.log, rig.rows, limits=rig.loop.limits, clock=rig.clock + ahead_ms, folder_ms=folder_ms)
+    again.pace = rig.pace
     again.loop.recover(announce_after)
     return again

@@ -47,3 +47,24 @@ def test_a_folder_that_cannot_be_made_is_refused_in_one_sentence(tmp_path: Path)
         DataFolder(tmp_path / "file" / "data")
     with pytest.raises(Unwritable, match=r"cannot be used as the data folder: File exists$"):
         DataFolder(tmp_path / "file")
+
+
+def test_a_folder_that_was_looked_at_and_never_served_remembers_no_time(tmp_path: Path) -> None:
+    for _ in range(2):
+        refused = DataFolder(tmp_path)
+        assert refused.time_ms == 0
+        refused.close()
+
+
+def test_a_folder_remembers_the_time_that_it_was_told_last(tmp_path: Path) -> None:
+    new = DataFolder(tmp_path)
+    assert new.time_ms == 0
+    new.sign()
+    new.remember_time(1_700_000_000_123)
+    new.close()
+    for signs in (True, False, True):
+        again = DataFolder(tmp_path)
+        if signs:
+            again.sign()
+        assert again.time_ms == 1_700_000_000_123
+        again.close()

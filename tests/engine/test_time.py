@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from nightmail.engine.clock import LASTING_MS
+from nightmail.core.state import NEWEST_FOLD
+from nightmail.engine.clock import ClockLimits
+from nightmail.model.answers import Done
+from nightmail.model.clock import ClockState
 from nightmail.model.effects import ReceiptsGrew
 from nightmail.model.ids import SERVER
 from nightmail.model.limits import DAY_MS, FoldLimits
-from nightmail.model.records import Acked, LimitsSet, Ticked, decode_record
+from nightmail.model.records import Acked, ClockSetBack, FoldRaised, LimitsSet, Ticked, decode_record
 from nightmail.model.words import Lane
-from tests.engine.rig import PHONE, TABLET, a_message, started
+from tests.engine.rig import ALICE, PHONE, START, TABLET, Rig, a_message, restarted, started
 
 NORMAL = Lane.NORMAL
+LASTING_MS = ClockLimits().lasting_ms
+BELIEVED, AHEAD, BEHIND = ClockState
+
+
+def states(rig: Rig) -> list[ClockState]:
+    return [seen.state for seen in rig.seen]
 
 
 def test_time_is_logged_only_when_something_is_due() -> None:
@@ -104,7 +113,7 @@ def test_a_clock_that_is_wrong_for_a_moment_ends_nothing() -> None:
     rig.clock -= 31 * DAY_MS
     assert (rig.texts(), rig.loop.state.now) == (["hello"] * 2, rig.clock)
     rig.wait(2_000)
-    assert (rig.texts(), rig.leaps) == (["hello", "gap"], [(31 * DAY_MS, False)])
+    assert (rig.texts(), states(rig)) == (["hello", "gap"], [AHEAD, BELIEVED])
 
 
 def test_a_clock_that_stays_ahead_is_believed_in_the_end() -> None:
@@ -114,4 +123,128 @@ def test_a_clock_that_stays_ahead_is_believed_in_the_end() -> None:
     rig.wait(50)
     assert rig.texts() == ["hello"]
     rig.wait(LASTING_MS)
-    assert (rig.texts(), rig.leaps) == (["gap"], [(31 * DAY_MS, False), (31 * DAY_MS, True)])
+    assert (rig.texts(), states(rig)) == (["gap"], [AHEAD, BELIEVED])
+
+
+def test_a_machine_that_boots_with_a_wrong_clock_ends_nothing() -> None:
+    rig = started()
+    rig.say(PHONE, a_message(1))
+    rig.say(PHONE, a_message(2, life_ms=9_000))
+    rig = restarted(rig, ahead_ms=31 * DAY_MS)
+    for _ in range(5):
+        rig.wait(1_000)
+    assert (rig.texts(), states(rig)) == (["hello"] * 2, [AHEAD])
+    rig.clock -= 31 * DAY_MS
+    rig.wait(4_000)
+    assert (rig.texts(), states(rig)) == (["hello", "gap"], [AHEAD, BELIEVED])
+
+
+def test_a_server_that_was_off_for_longer_than_messages_live_ends_them_after_ten_minutes() -> None:
+    rig = started()
+    rig.say(PHONE, a_message())
+    rig = restarted(rig, ahead_ms=31 * DAY_MS)
+    rig.wait(50)
+    rig.wait(LASTING_MS - 1)
+    assert rig.texts() == ["hello"]
+    rig.wait(1)
+    assert (rig.texts(), states(rig)) == (["gap"], [AHEAD, BELIEVED])
+
+
+def test_what_was_sent_while_the_clock_was_doubted_lives_as_long_as_was_promised() -> None:
+    rig = started()
+    rig.say(SERVER, FoldRaised(NEWEST_FOLD))
+    rig.say(PHONE, a_message(1))
+    rig = restarted(rig, ahead_ms=31 * DAY_MS)
+    rig.wait(50)
+    rig.say(PHONE, a_message(2, life_ms=DAY_MS))
+    rig.say(PHONE, a_message(3))
+    rig.wait(LASTING_MS)
+    believed = rig.clock
+    for until, texts in (
+        (believed, ["gap", "hello", "hello"]),
+        (believed + DAY_MS - 50, ["gap", "hello", "hello"]),
+        (believed + DAY_MS, ["gap", "hello"]),
+        (believed + 30 * DAY_MS - 50, ["gap", "hello"]),
+        (believed + 30 * DAY_MS, ["gap"]),
+    ):
+        rig.wait(until - rig.clock)
+        assert rig.texts() == texts
+    again = restarted(rig)
+    assert again.everything() == rig.everything()
+
+
+def test_an_idle_server_that_is_restarted_knows_from_the_folder_that_its_clock_is_right() -> None:
+    rig = restarted(started(), ahead_ms=20 * DAY_MS, folder_ms=START + 20 * DAY_MS - 60_000)
+    rig.wait(50)
+    assert states(rig) == []
+
+
+# --- setting it right ---------------------------------------------------------------------------
+
+
+def wrongly_believed() -> Rig:
+    """A clock that was 10 days ahead was believed, and is right again."""
+    rig = started()
+    rig.say(SERVER, FoldRaised(NEWEST_FOLD))
+    rig.say(PHONE, a_message(1))
+    rig.clock += 10 * DAY_MS
+    rig.wait(50)
+    rig.wait(LASTING_MS)
+    rig.say(PHONE, a_message(2))
+    rig.say(PHONE, a_message(3, life_ms=60_000))
+    rig.clock -= 10 * DAY_MS
+    rig.wait(50)
+    return rig
+
+
+def test_a_wrong_clock_that_was_believed_is_told_until_an_operator_sets_the_time_back() -> None:
+    rig = wrongly_believed()
+    assert states(rig) == [AHEAD, BELIEVED, BEHIND]
+    assert rig.loop.state.now - rig.clock == 10 * DAY_MS - 50
+    via = rig.say(SERVER, ClockSetBack(rig.clock, rig.loop.state.now))
+    assert (rig.answers(via), rig.loop.state.now) == ([Done()], rig.clock)
+    rig.wait(50)
+    assert (states(rig)[3:], rig.loop.clock_seen.time_ms) == ([BELIEVED], rig.clock)
+
+
+def test_after_the_time_was_set_back_everything_lives_as_long_as_was_promised() -> None:
+    rig = wrongly_believed()
+    rig.say(SERVER, ClockSetBack(rig.clock, rig.loop.state.now))
+    rig.say(PHONE, a_message(4, life_ms=60_000))
+    rig.say(PHONE, a_message(5))
+    rig.wait(59_900)
+    assert rig.texts() == ["hello"] * 5
+    rig.wait(50)  # What was filed by the wrong clock, and what has been filed since.
+    rig.wait(50)
+    assert rig.texts() == ["hello", "hello", "gap", "hello"]
+    back = START + LASTING_MS + 100
+    for until, texts in (
+        (START + 21 * DAY_MS, ["hello", "hello", "gap", "hello"]),  # Looked at too early.
+        (START + 30 * DAY_MS - 50, ["hello", "hello", "gap", "hello"]),
+        (START + 30 * DAY_MS, ["gap", "hello", "gap", "hello"]),  # What was filed before the clock went wrong.
+        (back + 30 * DAY_MS - 50, ["gap", "hello", "gap", "hello"]),
+        (back + 30 * DAY_MS, ["gap"]),
+    ):
+        rig.wait(until - rig.clock)
+        assert rig.texts() == texts
+    rig.wait(DAY_MS)
+    assert rig.loop.state.shard.next_due == 0
+
+
+def test_the_time_of_the_batch_that_sets_it_back_does_not_count_even_if_the_rest_had_to_wait() -> None:
+    rig = wrongly_believed()
+    right, rig.clock = rig.clock, rig.clock + 10 * DAY_MS
+    rig.rows.holds_loads = rig.log.holds = True
+    rig.submit(SERVER, ClockSetBack(right, rig.clock))
+    rig.submit(TABLET, a_message(1, by=TABLET, to=ALICE))
+    rig.loop.flush()
+    assert (rig.log.batches[-1][0], len(rig.log.batches[-1][1])) == (rig.clock, 2)
+    rig.clock, rig.log.holds = right, False
+    rig.log.succeed()
+    assert rig.rows.loads
+    rig.rows.holds_loads = False
+    while rig.rows.loads:
+        rig.rows.answer_load()
+    again = restarted(rig)
+    assert (rig.loop.state.now, again.loop.state.now) == (right, right)
+    assert again.everything() == rig.everything()

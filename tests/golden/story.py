@@ -16,6 +16,8 @@ from nightmail.model.records import (
     BadRecord,
     Blocked,
     Claimed,
+    ClockBelieved,
+    ClockSetBack,
     Closed,
     FoldRaised,
     Forwarded,
@@ -65,6 +67,9 @@ def tell(log: str, fold: int) -> list[Line]:
     _endings(town, alice, bob, carol, dave)
     _strangers(town, alice)
     _takeovers(town, alice, dave)
+    if fold > 1:
+        _wrong_clock(town, alice, dave)
+        _doubted_clock(town, alice, dave)
     _oddities(town, alice)
     return town.lines
 
@@ -353,6 +358,39 @@ def _takeovers(town: Town, alice: Person, dave: Person) -> None:
     begin("third", True, right)
     town.do(device_id(dave.account, 5), PinSet(dave.account, b"", b""))
     town.limit()
+
+
+def _wrong_clock(town: Town, alice: Person, dave: Person) -> None:
+    """Ten days ahead, until an operator sets the time back: timers of before, of meanwhile and of later."""
+    third = device_id(dave.account, 3)
+    town.send(third, alice, 1, text="before, for 11 days", life_ms=11 * DAY_MS)
+    town.send(third, alice, 2, text="before, for long")
+    town.wait(10 * DAY_MS)
+    town.send(third, alice, 3, text="meanwhile, for a minute", life_ms=60 * SECOND)
+    town.send(third, alice, 4, text="meanwhile, for long")
+    wrong, town.now = town.now, town.now - 10 * DAY_MS
+    for node in list(town.nodes.values()):
+        node.fold(town.now, said(ClockSetBack(town.now, wrong)))
+    town.send(third, alice, 5, text="afterwards, for long", seen=wrong)
+    town.send(alice[1], alice, 2, text="to myself", seen=wrong)
+    for ms in (60 * SECOND, 2 * DAY_MS, 10 * DAY_MS, 20 * DAY_MS):
+        town.wait(ms)
+
+
+def _doubted_clock(town: Town, alice: Person, dave: Person) -> None:
+    """The servers were off for 40 days, and believe it after a minute."""
+    third = device_id(dave.account, 3)
+    town.send(third, alice, 6, text="before, for long")
+    doubted = town.now
+    town.now += SECOND
+    town.send(third, alice, 7, text="during the doubt, for an hour", life_ms=HOUR)
+    town.send(third, alice, 8, text="during the doubt, for long")
+    town.now += 60 * SECOND
+    for node in list(town.nodes.values()):
+        node.fold(town.now, said(ClockBelieved(doubted, town.now + 40 * DAY_MS)))
+    town.now += 40 * DAY_MS
+    for ms in (0, HOUR, 30 * DAY_MS):
+        town.wait(ms)
 
 
 def _oddities(town: Town, alice: Person) -> None:

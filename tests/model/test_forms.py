@@ -19,6 +19,8 @@ from nightmail.model.records import (
     BadRecord,
     Blocked,
     Claimed,
+    ClockBelieved,
+    ClockSetBack,
     Closed,
     Copied,
     Envelope,
@@ -286,6 +288,7 @@ RECEIPTED = Receipted(PHONE, BOB, NORMAL, TABLET, MessageState.READ, Reason.NONE
 SERVERS: list[AnyBody] = [
     COPIED, RECEIPTED, Forwarded(1, 1, COPIED), Ticked(), Expired(TABLET, NORMAL, 0), Watched(TABLET),
     LimitsSet(FoldLimits()), FoldRaised(2), LetterExpired(5), Swept(PHONE, Lane.NORMAL, 1), KnownForgotten(BOB),
+    ClockSetBack(1, 2), ClockBelieved(1, 2),
 ]  # fmt: skip
 
 

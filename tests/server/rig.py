@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import pytest
+
 from nightmail.engine.ports import REF_BITS
 from nightmail.model.answers import Said
 from nightmail.model.ids import account_of
@@ -154,6 +156,19 @@ def message(by: Person, to: Person, n: int = 1) -> Sent:
         envelopes=(Envelope(to.device, 7, b"sealed"),),
         own_envelopes=(),
     )
+
+
+class Times:
+    """The machine's two clocks, set by hand, in ms. What waits in the event loop goes by the real ones."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.wall, self.pace = 1_700_000_000_000, 5_000_000
+        patch.setattr("time.time_ns", lambda: self.wall * 1_000_000)
+        patch.setattr("time.monotonic_ns", lambda: self.pace * 1_000_000)
+
+    def go_on(self, ms: int) -> None:
+        self.wall += ms
+        self.pace += ms
 
 
 @contextmanager

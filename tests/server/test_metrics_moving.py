@@ -277,7 +277,7 @@ TOLD = {
         Told(fall_over_a_record, ("nightmail_records_poisoned_total", "nightmail_dead_letters")),
         Told(fail_to_write, ("nightmail_commits_failed_total", "nightmail_disk_tight", "nightmail_ready")),
         Told(fail_to_save, ("nightmail_storage_troubles_total",)),
-        Told(put_the_clock_ahead, ("nightmail_clock_leaps_total",)),
+        Told(put_the_clock_ahead, ("nightmail_clock_leaps_total", "nightmail_clock_ahead_seconds")),
         Told(press, ("nightmail_pressed",)),
         Told(stay_connected, ("nightmail_connections", "nightmail_devices_online", "process_open_fds")),
         Told(ask_slowly, ("nightmail_http_connections",)),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nightmail.gateway.counters import Counters
+from nightmail.model.clock import ClockSeen, ClockState
 from nightmail.server.observe import COMMIT_MS, Figures, Histogram, JsonLines, LogWatcher, TextLines, log_refusals
 from tests.server.rig import message, serving
 
@@ -44,18 +45,22 @@ def test_a_poisoned_record_is_told_without_what_it_says(caplog: pytest.LogCaptur
     assert (caplog.records[0].levelname, vars(caplog.records[0])["offset"]) == ("CRITICAL", 7)
 
 
-def test_a_leap_of_the_clock_is_told_when_it_is_doubted_and_when_it_is_believed(
+def test_a_clock_that_is_doubted_is_told_with_both_times_when_it_begins_and_when_it_ends(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     figures = Figures()
     watcher = LogWatcher(figures, lambda: 0)
-    watcher.on_leap(90_000, False)
-    watcher.on_leap(91_000, True)
+    watcher.on_clock(ClockSeen(ClockState.AHEAD, 90_000, 1_000))
+    watcher.on_clock(ClockSeen(ClockState.BELIEVED, 91_000, 91_000))
+    watcher.on_clock(ClockSeen(ClockState.BEHIND, 2_000, 91_000))
     assert figures.leaps == 1
-    assert [(vars(line)["ahead_ms"], line.levelname) for line in caplog.records] == [
-        (90_000, "ERROR"),
-        (91_000, "ERROR"),
+    one, ninety, two = (f"1970-01-01T00:{at}.000+00:00" for at in ("00:01", "01:31", "00:02"))
+    assert [(line.levelname, vars(line)["clock"], vars(line)["time"]) for line in caplog.records] == [
+        ("WARNING", "1970-01-01T00:01:30.000+00:00", one),
+        ("WARNING", ninety, ninety),
+        ("WARNING", two, ninety),
     ]
+    assert "nightmail clock set-back" in caplog.records[2].getMessage()
 
 
 def test_no_line_of_a_whole_life_has_a_token_a_name_or_content(

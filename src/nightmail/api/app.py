@@ -18,9 +18,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route as PathRoute
 
 from nightmail.engine.ports import Desk
+from nightmail.model.clock import ClockSeen
 from nightmail.model.forms import Form
 
 from .access import Access
+from .clock_routes import ClockRoutes
 from .desk_client import DeskClient
 from .limits import HttpLimits
 from .openapi import describe
@@ -72,6 +74,8 @@ class Surroundings(Struct, frozen=True):
     on_registered: Callable[[int], None]
     """An account was registered, or taken over."""
     clock: Callable[[], int]
+    clock_seen: Callable[[], ClockSeen]
+    """The machine's clock, and the time that the server goes by."""
     pace: Callable[[], int]
     not_ready: Callable[[], list[str]]
     """Why the node takes no messages; empty if it does."""
@@ -98,7 +102,8 @@ def app(around: Surroundings) -> Starlette:
         desk, access, registrations, questions, limits, pins, verification, around.on_registered
     )
     accounts = AccountRoutes(desk, access, links, lookups, unknown, limits)
-    routes = [*registering.routes(), *accounts.routes()]
+    times = ClockRoutes(desk, access, around.clock_seen)
+    routes = [*registering.routes(), *accounts.routes(), *times.routes()]
     plain = _plain(around, access, routes)
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in routes:

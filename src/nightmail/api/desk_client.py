@@ -14,6 +14,7 @@ from typing import TypeVar
 from nightmail.engine.ports import REF_BITS, Desk
 from nightmail.model.answers import Answer, Done, Joined, Said
 from nightmail.model.forms import Form
+from nightmail.model.ids import SERVER
 from nightmail.model.records import AnyBody, Record
 from nightmail.model.refusals import Unavailable
 from nightmail.model.rows import Account
@@ -46,6 +47,14 @@ class DeskClient:
         """Submit a record. Raises a Problem if it is refused, or not answered in time."""
         if wrong := self._form.check(by, body):
             raise refused(wrong)
+        return await self._submit(by, body)
+
+    async def command(self, body: AnyBody) -> None:
+        """Submit what only the operator may say. The caller has checked that it is the operator."""
+        said = await self._submit(SERVER, body)
+        assert isinstance(said, Done)
+
+    async def _submit(self, by: int, body: AnyBody) -> Answer:
         # A number under which an earlier request still waits is skipped.
         ref = self._ref % REF_MAX + 1
         while ref in self._waiting:

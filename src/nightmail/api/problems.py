@@ -77,6 +77,7 @@ KINDS: dict[str, ProblemKind] = {
     "too_slow": ProblemKind(408, "The request did not arrive in time"),
     "too_large": ProblemKind(413, "The request is too large"),
     "unsupported_media_type": ProblemKind(415, "The request is not JSON"),
+    "clock_not_behind": ProblemKind(409, "The clock is not behind"),
     "not_ready": ProblemKind(503, "Not ready"),
     "internal": ProblemKind(500, "A mistake of the server's"),
 }

@@ -180,6 +180,17 @@ class TraceSeen(Struct, frozen=True):
     states: dict[str, StateName]
 
 
+class ClockShown(Struct, frozen=True):
+    """Times are in milliseconds since 1970."""
+
+    state: Literal["believed", "ahead", "behind"]
+    """What the server thinks of the machine's clock."""
+    clock: int
+    """What the machine's clock says."""
+    time: int
+    """The time that the server goes by."""
+
+
 class Health(Struct, frozen=True):
     status: Literal["ok"] = "ok"
 

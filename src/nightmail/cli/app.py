@@ -35,6 +35,7 @@ COMMANDS: dict[str, str] = {
     "lock": "Set or remove the PIN that protects an account from takeover.",
     "profile": "Show or change a profile's settings, and how its encryption key is protected.",
     "trace": "Show the delivery log of one message; for operators.",
+    "clock": "Show the server's time, and put it right; for operators.",
     "folder": "Check, back up and restore the data folder of a server.",
     "config": "Show and check the settings of a server.",
     "verify": "Try to make a server lose, duplicate or reorder messages.",

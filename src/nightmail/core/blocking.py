@@ -104,7 +104,7 @@ def _withhold(state: ShardState, account: Account, device: int, ended: list[Entr
     number = account_of(device)
     known = state.known[number] or KnownAccounts()
     for entry in ended:
-        note_withheld(known, entry.by >> DEVICE_BITS, len(entry.ciphertext), state.now)
+        note_withheld(known, entry.by >> DEVICE_BITS, len(entry.ciphertext), state.elapsed)
     state.known.put(number, known, state.offset)
 
 

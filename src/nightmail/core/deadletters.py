@@ -86,14 +86,28 @@ def needs_letter_expired(state: ShardState, _by: int, expired: LetterExpired) ->
     if not missing_row(state.dead_letters, Kept.DEAD_LETTER, expired.offset, missing) and (
         letter := state.dead_letters[expired.offset]
     ):
-        letter_pages.needs_remove(state, letter.page, missing)
+        if moment := _next_end(state, letter):
+            due.needs_schedule(state, moment, 1, missing)
+        else:
+            letter_pages.needs_remove(state, letter.page, missing)
     return missing
+
+
+def _next_end(state: ShardState, letter: DeadLetter) -> int:
+    """The moment at which a letter ends whose time has not come; 0 if it ends now."""
+    life_ms = state.shard.limits.dead_letters_ms
+    if not due.is_too_early(state, letter.at, life_ms):
+        return 0
+    return due.moment_of(state, due.filed_at(state, letter.at) + life_ms)
 
 
 def step_letter_expired(state: ShardState, _by: int, _via: int, expired: LetterExpired) -> None:
     """Nobody has settled the letter: tell the sender that the message reached none of its devices."""
     letter = state.dead_letters[expired.offset]
     if letter is None:
+        return
+    if moment := _next_end(state, letter):
+        due.schedule(state, moment, DueItem(0, Lane.NORMAL, expired.offset, DueFor.DEAD_LETTER))
         return
     record = decode_record(letter.record)
     by, sent = record.by, record.body

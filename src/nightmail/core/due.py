@@ -7,6 +7,11 @@ A moment is 50 ms long (a second in fold 1), and counted from 1970. An item fire
 its moment, never before; it is then looked at by a record of its own (`FIRES`), which decides whether anything is
 really to be done.
 
+Moments count the time that has elapsed for the shard (`ShardState.elapsed`), which goes on where an operator sets the
+clock back. So what was planned by the wrong clock fires in time, and nothing is planned again when the clock is set
+back. What was planned before the clock went wrong fires too early instead: `is_too_early` tells, and it is planned
+again then.
+
 The sender chooses when a message ends. So a moment has as many slots as it takes, each of them a row of its own:
 a row is written whole, and must stay small.
 """
@@ -57,7 +62,25 @@ def begin_fine_slots(shard: ShardRow) -> None:
 
 def moment_of(state: ShardState, at_ms: int) -> int:
     """The moment that has begun when `at_ms` has passed."""
-    return -(-at_ms // _slot_ms(state.shard))
+    return -(-(at_ms + state.shard.set_back_ms) // _slot_ms(state.shard))
+
+
+def filed_at(state: ShardState, at: int) -> int:
+    """When something with this stamp was filed: during a doubt, that is shortly before the clock was believed."""
+    for doubt in state.shard.doubts:
+        if doubt.low < at <= doubt.high:
+            at = doubt.believed
+    return at
+
+
+def is_too_early(state: ShardState, at: int, life_ms: int) -> bool:
+    """Whether what has the stamp `at` fires before its `life_ms` have passed.
+
+    Time has leapt since it was filed: a doubted clock was believed, or a wrong one was believed and set back. What
+    was stamped later than the time that was set back to was filed by the wrong clock, or since: that fires in time.
+    """
+    filed = filed_at(state, at)
+    return filed + life_ms > state.now and (filed > at or at <= state.shard.set_back_to)
 
 
 def _first_slot(state: ShardState, moment: int) -> int:
@@ -132,7 +155,8 @@ def _last_slot(state: ShardState, hour: DueHour, moment: int) -> tuple[int, int]
 
 def is_due(state: ShardState, now: int) -> bool:
     """Whether a `Ticked` accepted at `now` would find something to do."""
-    return 0 < state.shard.next_due * _slot_ms(state.shard) <= max(now, state.now)
+    shard = state.shard
+    return 0 < shard.next_due * _slot_ms(shard) <= max(now, shard.now) + shard.set_back_ms
 
 
 def needs_ticked(state: ShardState, _by: int, _ticked: Ticked) -> list[Need]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from nightmail.model.notes import Dropped
 from nightmail.model.records import Expired, Watched
-from nightmail.model.rows import DueItem, Entry, Mailbox, Need, Queue, queue_id
+from nightmail.model.rows import DueItem, Entry, Mailbox, Need, queue_id
 from nightmail.model.words import Lane, Reason
 
 from . import due, shares
@@ -40,24 +40,39 @@ def step_expired(state: ShardState, _by: int, _via: int, expired: Expired) -> No
         return
     if expired.seq:
         # Its device may have acknowledged it meanwhile: then there is nothing left to drop.
-        if expired.seq in state.entries.get(queue_id(expired.device, expired.lane), {}):
-            _drop(state, expired.device, mailbox, expired.lane, [expired.seq])
+        if entry := state.entries.get(queue_id(expired.device, expired.lane), {}).get(expired.seq):
+            if due.is_too_early(state, entry.at, _life_ms(state, entry)):
+                state.derived.append(Watched(expired.device, expired.lane, expired.seq))
+            else:
+                _drop(state, expired.device, mailbox, expired.lane, [expired.seq])
         return
     for lane in Lane:
-        _drop(state, expired.device, mailbox, lane, _too_old(state, expired.device, lane, mailbox.lanes[lane]))
+        _drop(state, expired.device, mailbox, lane, _too_old(state, expired.device, lane, mailbox))
     state.derived.append(Watched(expired.device))
 
 
-def _too_old(state: ShardState, device: int, lane: Lane, queue: Queue) -> list[int]:
+def _life_ms(state: ShardState, entry: Entry) -> int:
+    return entry.life_ms or state.shard.limits.ttl_ms
+
+
+def _filed_at(state: ShardState, mailbox: Mailbox, lane: int, seq: int, entry: Entry) -> int:
+    """When an entry was filed, by its stamp; at the latest when the clock was set back, if it was there by then."""
+    shard = state.shard
+    if not shard.set_backs or (mailbox.set_backs == shard.set_backs and seq > mailbox.before_set_back[lane]):
+        return due.filed_at(state, entry.at)
+    return min(due.filed_at(state, entry.at), shard.set_back_to)
+
+
+def _too_old(state: ShardState, device: int, lane: Lane, mailbox: Mailbox) -> list[int]:
     """The oldest entries that have outlived the mailbox's limit, as many as one tick looks at."""
-    limits = state.shard.limits
+    limits, queue = state.shard.limits, mailbox.lanes[lane]
     entries = state.entries.get(queue_id(device, lane), {})
     low = first_waiting(queue)
     old: list[int] = []
     for seq in range(low, min(queue.head, low + limits.tick_items - 1) + 1):
         if (entry := entries.get(seq)) is None:
             continue
-        if not limits.ttl_ms or entry.at + limits.ttl_ms > state.now:
+        if not limits.ttl_ms or _filed_at(state, mailbox, lane, seq, entry) + limits.ttl_ms > state.now:
             break
         old.append(seq)
     return old
@@ -104,8 +119,13 @@ def _fail(
 def needs_watched(state: ShardState, _by: int, watched: Watched) -> list[Need]:
     device = watched.device
     missing: list[Need] = []
-    needs_front(state, device, 1, missing)
-    if not missing and (moment := _next_look(state, device)):
+    if watched.seq:
+        needs_entry(state, device, watched.lane, watched.seq, missing)
+        moment = 0 if missing else _end_of(state, watched)
+    else:
+        needs_front(state, device, 1, missing)
+        moment = 0 if missing else _next_look(state, device)
+    if moment:
         due.needs_schedule(state, moment, 1, missing)
     return missing
 
@@ -115,10 +135,20 @@ def step_watched(state: ShardState, _by: int, _via: int, watched: Watched) -> No
     mailbox = state.mailboxes[device]
     if mailbox is None:
         return
+    if watched.seq:
+        if moment := _end_of(state, watched):
+            due.schedule(state, moment, DueItem(device, watched.lane, watched.seq))
+        return
     mailbox.due = _next_look(state, device)
     state.mailboxes.put(device, mailbox, state.offset)
     if mailbox.due:
         due.schedule(state, mailbox.due, DueItem(device, Lane.NORMAL, 0))
+
+
+def _end_of(state: ShardState, watched: Watched) -> int:
+    """The moment at which one entry's timer ends; 0 if the entry is no more."""
+    entry = state.entries.get(queue_id(watched.device, watched.lane), {}).get(watched.seq)
+    return due.moment_of(state, due.filed_at(state, entry.at) + _life_ms(state, entry)) if entry else 0
 
 
 def _next_look(state: ShardState, device: int) -> int:
@@ -127,9 +157,9 @@ def _next_look(state: ShardState, device: int) -> int:
     if mailbox is None or not ttl_ms:
         return 0
     oldest = [
-        state.entries[queue_id(device, lane)][first_waiting(queue)].at
+        _filed_at(state, mailbox, lane, seq, state.entries[queue_id(device, lane)][seq])
         for lane, queue in enumerate(mailbox.lanes)
-        if queue.waiting
+        if queue.waiting and (seq := first_waiting(queue))
     ]
     if not oldest:
         return 0

@@ -90,7 +90,7 @@ def step_claimed(state: ShardState, by: int, via: int, claimed: Claimed) -> None
         said = NoKeys(device)
     else:
         claim = keys.claims.get((by, claimed.request))
-        if claim is not None and claim.at > state.now - state.shard.limits.claims_kept_ms:
+        if claim is not None and claim.at > state.elapsed - state.shard.limits.claims_kept_ms:
             said = _bundle(device, keys, claim)
         elif wait_ms := _wait_ms(state, keys, by):
             said = RateLimited(wait_ms)
@@ -101,7 +101,7 @@ def step_claimed(state: ShardState, by: int, via: int, claimed: Claimed) -> None
 
 def _wait_ms(state: ShardState, keys: Keys, by: int) -> int:
     """How long until this account may claim another key of the device; 0: it may now."""
-    since, most = state.now - MINUTE_MS, state.shard.limits.claims_per_minute
+    since, most = state.elapsed - MINUTE_MS, state.shard.limits.claims_per_minute
     mine = [
         claim.at
         for (who, _), claim in keys.claims.items()
@@ -113,14 +113,14 @@ def _wait_ms(state: ShardState, keys: Keys, by: int) -> int:
 def _take(state: ShardState, account: Account, device: int, keys: Keys, key: tuple[int, int]) -> Claim:
     limits, claims = state.shard.limits, keys.claims
     claim = Claim(
-        state.now,
+        state.elapsed,
         keys.one_time.pop(0) if keys.one_time else None,
         keys.one_time_kem.pop(0) if keys.one_time_kem else None,
     )
     claims.pop(key, None)  # One that is too old to be answered again.
     claims[key] = claim
     while claims and (
-        len(claims) > limits.claims_kept or claims[next(iter(claims))].at <= state.now - limits.claims_kept_ms
+        len(claims) > limits.claims_kept or claims[next(iter(claims))].at <= state.elapsed - limits.claims_kept_ms
     ):
         del claims[next(iter(claims))]
     state.keys.put(device, keys, state.offset)

@@ -32,13 +32,15 @@ NO_ENTRIES: Entries = {}
 
 def needs_filing(state: ShardState, device: int, life_ms: int, count: int, missing: list[Need]) -> None:
     """What `file` will touch for this device, one of `count`: its mailbox and, if a clock must be set, the due rows."""
-    if (mailbox := _needs_mailbox(state, device, missing)) and (moment := _clock(state, mailbox, life_ms)):
+    if (mailbox := _needs_mailbox(state, device, missing)) and (
+        moment := _clock(state, mailbox, _timer_ms(state, life_ms))
+    ):
         due.needs_schedule(state, moment, count, missing)
 
 
 def look_at_clock(state: ShardState, mailbox: Mailbox, life_ms: int, count: int) -> None:
     """Raise KeyError unless the due rows that `file` will touch for `count` devices are in memory."""
-    if moment := _clock(state, mailbox, life_ms):
+    if moment := _clock(state, mailbox, _timer_ms(state, life_ms)):
         due.look(state, moment, count)
 
 
@@ -50,7 +52,10 @@ def is_full(state: ShardState, mailbox: Mailbox) -> bool:
 
 def file(state: ShardState, device: int, mailbox: Mailbox, lane: Lane, entry: Entry) -> int:
     """Give the entry its number, keep it, and say that there is something new."""
-    queue = mailbox.lanes[lane]
+    queue, life_ms = mailbox.lanes[lane], entry.life_ms
+    if state.shard.newest_time:
+        life_ms = _timer_ms(state, life_ms)
+        _notice_set_back(state, mailbox)
     queue.head = seq = queue.head + 1
     queue.waiting += 1
     size = len(entry.ciphertext)
@@ -68,8 +73,8 @@ def file(state: ShardState, device: int, mailbox: Mailbox, lane: Lane, entry: En
         entries[seq] = entry
     if number not in state.filed:
         state.filed[number] = seq
-    if (entry.life_ms or not mailbox.due) and (moment := _clock(state, mailbox, entry.life_ms)):
-        if entry.life_ms:
+    if (life_ms or not mailbox.due) and (moment := _clock(state, mailbox, life_ms)):
+        if life_ms:
             due.schedule(state, moment, DueItem(device, lane, seq))
         else:
             mailbox.due = moment
@@ -77,6 +82,22 @@ def file(state: ShardState, device: int, mailbox: Mailbox, lane: Lane, entry: En
     state.mailboxes.changed[device] = state.offset
     state.effects.append(Grew(device, lane))
     return seq
+
+
+def _timer_ms(state: ShardState, life_ms: int) -> int:
+    """The timer that an entry gets of its own; 0: its mailbox's clock will do.
+
+    While stamps may stand ahead of a clock that was set back, an entry's stamp does not tell when it was filed.
+    """
+    shard = state.shard
+    return life_ms or (shard.limits.ttl_ms if shard.newest_time > shard.now else 0)
+
+
+def _notice_set_back(state: ShardState, mailbox: Mailbox) -> None:
+    """Before the first entry since the clock was set back is filed: what is there by now was filed before."""
+    if mailbox.set_backs != state.shard.set_backs:
+        normal, high = mailbox.lanes
+        mailbox.set_backs, mailbox.before_set_back = state.shard.set_backs, (normal.head, high.head)
 
 
 def _clock(state: ShardState, mailbox: Mailbox, life_ms: int) -> int:

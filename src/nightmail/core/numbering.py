@@ -53,7 +53,8 @@ def take_number(state: ShardState, key: tuple[int, int], stream: Stream, message
     shard, seen, n = state.shard, message.seen, message.n
     at, last, limits = shard.now, stream.at, shard.limits
     if seen > last and seen >= at:
-        at = min(seen + 1, at + limits.ahead_ms)
+        # After a wrong clock was set back, what it has stamped is still answered behind it.
+        at = min(seen + 1, max(at, shard.newest_time) + limits.ahead_ms)
     stream.at = at = at if at > last else last + 1
     numbers = stream.lanes[message.lane]
     numbers.last = n

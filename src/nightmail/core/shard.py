@@ -1,4 +1,4 @@
-"""What concerns a shard as a whole: its limits, and the version of its fold.
+"""What concerns a shard as a whole: its limits, the version of its fold, and its time where that is put right.
 
 Knows:   the newest version that this program has, and which version a cluster may raise.
 Touches: the shard's own row.
@@ -8,11 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from nightmail.model.records import FoldRaised, LimitsSet
+from nightmail.model.answers import Done
+from nightmail.model.effects import Answer
+from nightmail.model.records import ClockBelieved, ClockSetBack, FoldRaised, LimitsSet
+from nightmail.model.rows import Doubt
 
 from .due import begin_fine_slots
 from .rules import Steps, needs_nothing
 from .state import ShardState
+
+DOUBTS_KEPT = 16
+"""More than a server is switched off for days within the time that messages are kept."""
 
 
 class FoldTooNew(Exception):
@@ -42,6 +48,30 @@ def raise_fold(state: ShardState, version: int) -> None:
     state.notice_fold()
 
 
+def step_clock_set_back(state: ShardState, _by: int, via: int, back: ClockSetBack) -> None:
+    """Go on from an earlier time. What was planned stays planned: moments count elapsed time (core/due.py)."""
+    shard = state.shard
+    shard.newest_time = max(shard.newest_time, shard.now, back.newest)
+    if back.to < shard.now:
+        shard.set_backs += 1
+        shard.set_back_to, shard.set_back_by = back.to, state.offset
+        shard.set_back_ms += shard.now - back.to
+        shard.now = back.to
+        # What was believed wrongly was doubted rightly: what was filed meanwhile has the right time.
+        shard.doubts = [doubt for doubt in shard.doubts if doubt.believed <= back.to]
+    state.effects.append(Answer(via, Done()))
+
+
+def step_clock_believed(state: ShardState, _by: int, _via: int, believed: ClockBelieved) -> None:
+    """Go on from a later time. What was filed during the doubt has not aged by the leap (`filed_at` in core/due.py)."""
+    shard = state.shard
+    if believed.to > shard.now:
+        # A stamp may stand a little ahead of the shard's time.
+        shard.doubts.append(Doubt(believed.doubted_from, shard.now + shard.limits.ahead_ms, believed.to))
+        del shard.doubts[:-DOUBTS_KEPT]
+        shard.now = believed.to
+
+
 def fold_to_raise(present: int, supported: Collection[int]) -> int | None:
     """The version that a shard is raised to; None if it stays at `present`.
 
@@ -56,5 +86,9 @@ STEPS: Steps = {
     1: {
         LimitsSet: (needs_nothing, step_limits_set),
         FoldRaised: (needs_nothing, step_fold_raised),
-    }
+    },
+    2: {
+        ClockSetBack: (needs_nothing, step_clock_set_back),
+        ClockBelieved: (needs_nothing, step_clock_believed),
+    },
 }

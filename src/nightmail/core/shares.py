@@ -99,19 +99,20 @@ def withhold(state: ShardState, by: int, sent: Sent) -> ShareFull | None:
     size = max((len(envelope.ciphertext) for envelope in sent.envelopes), default=0)
     most, most_bytes = most_entries(state, by, sent.to), _most_bytes(state, by, sent.to)
     known, sender = state.known.rows[sent.to] or KnownAccounts(), account_of(by)
-    entries, held, since = known.withheld.get(sender, (0, 0, state.now))
-    if state.shard.limits.ttl_ms and since + state.shard.limits.ttl_ms <= state.now:
-        entries, held, since = 0, 0, state.now
+    now, ttl_ms = state.elapsed, state.shard.limits.ttl_ms
+    entries, held, since = known.withheld.get(sender, (0, 0, now))
+    if ttl_ms and since + ttl_ms <= now:
+        entries, held, since = 0, 0, now
     if entries >= most or held + size > most_bytes:
         return ShareFull(most)
     known.withheld[sender] = (entries, held, since)
-    note_withheld(known, sender, size, state.now)
+    note_withheld(known, sender, size, now)
     state.known.put(sent.to, known, state.offset)
     return None
 
 
 def note_withheld(known: KnownAccounts, account: int, size: int, now: int) -> None:
-    """A blocked account would hold one entry more."""
+    """A blocked account would hold one entry more. `now` is elapsed time (`ShardState.elapsed`)."""
     entries, held, since = known.withheld.get(account, (0, 0, now))
     known.withheld[account] = (entries + 1, held + size, since)
 

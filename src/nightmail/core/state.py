@@ -196,6 +196,11 @@ class ShardState:
     def now(self) -> int:
         return self.shard.now
 
+    @property
+    def elapsed(self) -> int:
+        """Time that never goes back: `now`, and by how much it was set back."""
+        return self.shard.now + self.shard.set_back_ms
+
     def notice_fold(self) -> None:
         """The shard's fold version is known, or was raised: take note of what that means for every message."""
         self.counts_waking = self.counts_shares = self.checks_ids = self.shard.fold > 1

@@ -1,47 +1,107 @@
-"""The time that batches are given: the wall clock's, unless it has just leapt ahead.
+"""The time that batches are given: the wall clock's, unless that is doubted.
 
-Knows:   how far the wall clock should have moved since it was last believed, by the monotonic clock (pace).
-Never:   stops time: while the wall clock is doubted, time goes on at the monotonic clock's pace.
+Knows:   the newest time that the log and the data folder hold, and how far time should have gone on since then, by the
+         monotonic clock (pace).
+Never:   stops time while the wall clock is doubted: time goes on at the monotonic clock's pace.
 
-What is too old expires for good, and time never runs backward for a shard. So a wall clock that is set
-wrong and corrected soon must have no effect. A machine that was suspended looks the same: the time that
-it was suspended is believed a minute late. A leap backward is followed at once: it expires nothing.
+What is too old expires for good. So a wall clock that is far ahead is doubted, and believed only when it has stayed so
+for `lasting_ms`: one that is put right before then has no effect. Nothing tells a wrong clock from a server that was
+off, or a machine that was suspended; so a start allows for `start_ahead_ms`, and a longer absence is believed late.
+
+A clock that was put back is followed at once, because it expires nothing: the shard's own time waits until the clock
+has caught up with it. If that is far, a wrong clock was believed before, and an operator sets the time back
+(`ClockSetBack`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-LEAP_MS = 60_000
-"""What the wall clock may gain at once: time synchronization never sets it further ahead."""
-LASTING_MS = 60_000
-"""A leap that has lasted this long is believed: a wrong clock is usually corrected before."""
+from msgspec import Struct
+
+from nightmail.model.clock import ClockSeen, ClockState
+from nightmail.model.limits import DAY_MS
+from nightmail.model.records import ClockBelieved
+
+
+class ClockLimits(Struct, frozen=True):
+    leap_ms: int = 60_000
+    """What the wall clock may gain at once before it is doubted: time synchronization never sets it further ahead."""
+    start_ahead_ms: int = DAY_MS
+    """How far the wall clock may be ahead of the newest stored time at a start: longer than most servers are off, and
+    short compared with the time that messages are kept."""
+    lasting_ms: int = 600_000
+    """A clock that stays ahead for this long is believed: a machine that boots with a wrong clock has had the time to
+    ask a time server."""
 
 
 class BatchClock:
-    """Milliseconds since 1970. `on_leap(ahead_ms, believed)` hears of a leap when it is doubted, and when believed."""
+    """Milliseconds since 1970. `on_change` hears when something else is thought of the wall clock than before."""
 
-    def __init__(self, wall: Callable[[], int], pace: Callable[[], int], on_leap: Callable[[int, bool], None]) -> None:
-        self._wall, self._pace, self._on_leap = wall, pace, on_leap
-        self._start = wall() - pace()
-        """The time of pace 0, by the wall clock as it was last believed; at first it is believed without comparison."""
+    def __init__(
+        self,
+        wall: Callable[[], int],
+        pace: Callable[[], int],
+        stored: Callable[[], int],
+        folder_ms: int = 0,
+        limits: ClockLimits | None = None,
+        on_change: Callable[[ClockSeen], None] = lambda _: None,
+    ) -> None:
+        """`stored` is the shard's own time, once it is recovered; `folder_ms` what the data folder remembers, or 0."""
+        self._wall, self._pace, self._stored, self._on_change = wall, pace, stored, on_change
+        self._folder_ms, self._limits = folder_ms, limits or ClockLimits()
+        self._start: int | None = None
+        """The time of pace 0, by the wall clock as it was last believed."""
+        self._bound = self._limits.start_ahead_ms
+        """How far ahead the wall clock may be at once."""
         self._doubted: int | None = None
-        """The same by the wall clock that is doubted; None if it is believed."""
+        """The time of pace 0 by the wall clock that is doubted; None if it is not."""
         self._since = 0
         """Since when it is doubted, by the pace."""
+        self._doubted_from = 0
+        """The time at which the doubt began."""
+        self._last = 0
+        self.seen = ClockSeen(ClockState.BELIEVED, 0, 0)
+        """As of the last call."""
 
     def __call__(self) -> int:
-        pace = self._pace()
-        start = self._wall() - pace
-        ahead = start - self._start
-        if ahead <= LEAP_MS:
-            self._start, self._doubted = start, None
-        elif self._doubted is None:
-            self._doubted, self._since = start, pace
-            self._on_leap(ahead, False)
-        elif abs(start - self._doubted) > LEAP_MS:
-            self._doubted, self._since = start, pace  # It has leapt again.
-        elif pace - self._since >= LASTING_MS:
-            self._start, self._doubted = start, None
-            self._on_leap(ahead, True)
-        return self._start + pace
+        pace, wall, stored, limits = self._pace(), self._wall(), self._stored(), self._limits
+        if self._start is None:
+            self._start = (max(stored, self._folder_ms) or wall) - pace
+        expected = max(self._start + pace, stored)
+        ahead = wall - expected
+        if ahead <= self._bound:
+            self._start, self._doubted = wall - pace, None
+            state = ClockState.BEHIND if wall < stored - limits.leap_ms else ClockState.BELIEVED
+            if state is ClockState.BELIEVED:
+                self._bound = limits.leap_ms
+        else:
+            state = ClockState.AHEAD
+            self._doubt(wall - pace, pace, expected)
+        time = self._start + pace
+        if time < self._last <= time + limits.leap_ms:
+            time = self._last  # Set back a little: the log's times need not go back.
+        self._last = time
+        before, self.seen = self.seen.state, ClockSeen(state, wall, max(time, stored))
+        if state is not before:
+            self._on_change(self.seen)
+        return time
+
+    def _doubt(self, start: int, pace: int, time: int) -> None:
+        if self._doubted is None:
+            self._doubted_from = time
+        if self._doubted is None or abs(start - self._doubted) > self._limits.leap_ms:
+            self._doubted, self._since = start, pace  # It must last from here on.
+
+    def to_believe(self) -> ClockBelieved | None:
+        """The record that makes the shard believe a clock that has stayed ahead for long enough; None if none has.
+
+        Time leaps by that record only, so that the fold knows what was filed during the doubt.
+        """
+        if self._doubted is None or self._pace() - self._since < self._limits.lasting_ms:
+            return None
+        return ClockBelieved(self._doubted_from, self._wall())
+
+    def believe(self) -> None:
+        """For a shard of fold 1, which does not take that record."""
+        self._start, self._doubted = self._wall() - self._pace(), None

@@ -1,6 +1,7 @@
 """The data folder, held by one process at a time.
 
-Knows:   the lock file; the kernel releases the lock when the process ends, however it ends.
+Knows:   the lock file; the kernel releases the lock when the process ends, however it ends. The file's date is the
+         newest time that a server went by on this folder.
 Touches: the folder itself and the lock file, nothing else in it.
 """
 
@@ -26,8 +27,11 @@ class DataFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._signed = False
+        self.time_ms = 0
+        """The newest time that a server went by on this folder, in ms since 1970; 0: none yet."""
         try:
             make_folder(path)
+            was_served = (path / LOCK_NAME).exists()
             self._lock: int | None = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise Unwritable(f"{path} cannot be used as the data folder: {error.strerror}") from error
@@ -40,6 +44,10 @@ class DataFolder:
         except OSError as error:
             self._release()
             raise Unwritable(f"{path} cannot be locked: {error.strerror}") from error
+        if was_served:
+            self.time_ms = os.fstat(self._lock).st_mtime_ns // 1_000_000
+        else:
+            self.remember_time(0)
 
     def sign(self) -> None:
         """Write down which process holds the folder, for the sentence that refuses another one."""
@@ -50,6 +58,14 @@ class DataFolder:
             os.pwrite(self._lock, b"%d\n" % os.getpid(), 0)
         except OSError as error:
             raise Unwritable(f"{self.path} cannot be written: {error.strerror}") from error
+        self.remember_time(self.time_ms)
+
+    def remember_time(self, time_ms: int) -> None:
+        """What the next start compares its clock with. Without it, it compares with the log only."""
+        self.time_ms = time_ms
+        if self._lock is not None:
+            with suppress(OSError):
+                os.utime(self._lock, ns=(time_ms * 1_000_000, time_ms * 1_000_000))
 
     def close(self) -> None:
         """May be called again."""
@@ -58,6 +74,7 @@ class DataFolder:
             if self._signed:
                 with suppress(OSError):  # the next holder writes over it
                     os.ftruncate(self._lock, 0)
+                self.remember_time(self.time_ms)
             self._release()
 
     def _release(self) -> None:

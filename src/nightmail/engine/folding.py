@@ -201,7 +201,7 @@ class Folding:
         """Fold what is left of a batch. False: waiting for rows, or the state must be rebuilt."""
         state, shard, first = self.state, self.state.shard, batch.first
         records = batch.records if batch.records is not None else repeat(None, len(batch.data))
-        if batch.at > shard.now:
+        if batch.at > shard.now and first > shard.set_back_by:
             shard.now = batch.at
         # The checkpoint may have the first of them already.
         start = max(self._index, 0 if self._nth else state.offset - first + 1)

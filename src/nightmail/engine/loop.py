@@ -24,6 +24,7 @@ from nightmail.core.numbering import answer_from_memory
 from nightmail.core.state import ShardState
 from nightmail.core.step import FOLDS
 from nightmail.model.answers import Said
+from nightmail.model.clock import ClockSeen
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.ids import SERVER
 from nightmail.model.limits import DAY_MS, FoldLimits
@@ -44,7 +45,7 @@ from nightmail.model.rows import Need
 from nightmail.model.words import Lane
 
 from .batching import count_fitting
-from .clock import BatchClock
+from .clock import BatchClock, ClockLimits
 from .folding import Durable, Folded, Folding
 from .forwarder import Forwarder
 from .ports import Checkpoint, EngineError, Log, Rows, Stored
@@ -81,6 +82,7 @@ class LoopLimits(Struct, frozen=True):
     notes_ms: int = 30 * DAY_MS
     """How long the delivery log remembers."""
     saver: SaverLimits = SaverLimits()
+    clock: ClockLimits = ClockLimits()
 
 
 class Watcher:
@@ -92,8 +94,8 @@ class Watcher:
     def on_trouble(self, why: str) -> None:
         """Checkpoints keep failing, or rows cannot be read. Nothing is lost, but nothing gets better by itself."""
 
-    def on_leap(self, ahead_ms: int, believed: bool) -> None:
-        """The clock leapt ahead of the machine's own pace; or it did a while ago, and is believed now."""
+    def on_clock(self, seen: ClockSeen) -> None:
+        """The wall clock begins to be doubted, or is far behind the shard's time, or neither any more."""
 
     def on_saved(self, checkpoint: Checkpoint) -> None:
         """A checkpoint is durable."""
@@ -118,7 +120,9 @@ class Loop:
         later: Callable[[int, Callable[[], None]], None] | None = None,
         limits: LoopLimits | None = None,
         watcher: Watcher | None = None,
+        folder_ms: int = 0,
     ) -> None:
+        """`folder_ms` is the newest time that the data folder remembers beside the log; 0: none."""
         self._log, self._rows, self._on_effects = log, rows, on_effects
         self._pace = pace or clock
         """Milliseconds that never jump, for waiting; `clock` is for stamping, and may be set at any time."""
@@ -126,8 +130,10 @@ class Loop:
         """Calls back after so many ms. Without it no batch lingers."""
         self._forwarder = forwarder
         self._watcher = watcher or Watcher()
-        self._clock = BatchClock(clock, self._pace, self._watcher.on_leap)
         self.limits = limits or LoopLimits()
+        self._clock = BatchClock(
+            clock, self._pace, lambda: self.state.now, folder_ms, self.limits.clock, self._watcher.on_clock
+        )
         self._folding = Folding(
             log, rows, new_state, self._folded, self._watcher.on_poison, self._watcher.on_trouble, self._begin
         )
@@ -146,10 +152,11 @@ class Loop:
         self._failed_at = 0
         self._tick_end: int | None = 0
         """The end of the newest batch with a `Ticked`; None while that is not durable. No other follows before it."""
-        self._last_at = 0
         self._overloaded = False
         self._trimmed_at = 0
         self._forgot_at = 0
+        self._believed_at = -REPEAT_MS
+        """When it was last submitted that the clock is believed."""
         self._announced = 0
         """The newest offset whose effects were handed out: a rebuild does not repeat them."""
 
@@ -180,6 +187,13 @@ class Loop:
     def idle(self) -> bool:
         """Everything submitted is durable and folded, and nothing is being saved."""
         return self.caught_up and self._appending is None and not self._records and self._saver.idle
+
+    @property
+    def clock_seen(self) -> ClockSeen:
+        """What the wall clock says, what is thought of it, and the time that the shard goes by."""
+        if self.ready:
+            self._clock()
+        return self._clock.seen
 
     def recover(self, announce_after: int | None = None) -> None:
         """Start from the checkpoint, and fold what the log has behind it; `ready` when that is done.
@@ -277,7 +291,7 @@ class Loop:
         count = count_fitting(self._data, limits.batch_records, min(limits.batch_bytes, self._log.batch_bytes_max))
         records, data = self._records[:count], self._data[:count]
         del self._records[:count], self._data[:count]
-        self._last_at = at = max(self._clock(), self._last_at)
+        at = self._clock()
         self._went_at = self._pace()
         self._appending = Durable(0, at, data, records)
         self._log.append(at, data, self._appended)
@@ -296,6 +310,7 @@ class Loop:
             return
         if self._unheard and now - self._failed_at >= REPEAT_MS:
             self._repeat_acks()
+        self._believe_clock(now)
         self._let_time_pass()
         self.flush()
         self.save()
@@ -313,6 +328,18 @@ class Loop:
             self._data.append(encode_record(TICK))
             self._records.append(TICK)
             self.flush()
+
+    def _believe_clock(self, now: int) -> None:
+        """Have it written down that a clock that was doubted is believed; again, if that record was lost."""
+        if (believed := self._clock.to_believe()) and now - self._believed_at >= REPEAT_MS:
+            self._believed_at = now
+            if self.state.shard.fold < believed.since:
+                self._clock.believe()
+                return
+            # Like a `Ticked`, whatever else is refused: what is too old must be able to end.
+            record = Record(SERVER, 0, believed)
+            self._data.append(encode_record(record))
+            self._records.append(record)
 
     def save(self, *, at_once: bool = False) -> None:
         """Take a checkpoint if one is due (or `at_once`), and go on saving the one that was taken."""

@@ -71,12 +71,20 @@ def queue_id(device: int, lane: int) -> int:
 # --- the shard itself -------------------------------------------------------------------------
 
 
+class Doubt(Struct, frozen=True, array_like=True, gc=False):
+    """What has a stamp after `low` and not after `high` was filed shortly before the time became `believed`."""
+
+    low: int
+    high: int
+    believed: int
+
+
 @mutable
 class Shard(Struct, array_like=True, gc=False):
     """What a shard knows of itself. Always in memory."""
 
     now: int = 0
-    """The newest time it has seen; time never runs backward for it."""
+    """The newest time it has seen. It goes back only where an operator sets it back (`ClockSetBack`)."""
     fold: int = 1
     limits: FoldLimits = field(default_factory=FoldLimits)
     due: dict[int, int] = field(default_factory=dict)
@@ -95,6 +103,19 @@ class Shard(Struct, array_like=True, gc=False):
     """Devices that have published keys and have few left."""
     exhausted: int = 0
     """Of these, those without any one-time key of one kind or of both."""
+    set_backs: int = 0
+    """How many times its time was set back."""
+    set_back_to: int = 0
+    """The time that it was last set back to."""
+    set_back_by: int = 0
+    """The offset of the record that did so. The time of the batch that holds it does not count any more."""
+    set_back_ms: int = 0
+    """By how much it was set back, in all: `now` and this together never go back."""
+    newest_time: int = 0
+    """The newest time that it, or another shard, was ever set back from: until then stamps may stand ahead of its
+    time. 0: none was."""
+    doubts: list[Doubt] = field(default_factory=list["Doubt"])
+    """The last times that its clock was doubted and then believed, oldest first."""
 
 
 class DueHour(Struct, array_like=True):
@@ -218,6 +239,7 @@ class Claim(Struct, frozen=True, array_like=True, gc=False):
     """What somebody took, and when."""
 
     at: int
+    """Elapsed time (`ShardState.elapsed`)."""
     one_time: bytes | None
     """None: there was none left, and a repeated request gets none either."""
     kem: bytes | None
@@ -323,6 +345,10 @@ class Mailbox(Struct, array_like=True, gc=False):
     """How many waiting entries may wake the device. Less than there are where some were filed in fold 1."""
     shared: bool = False
     """Whose entries wait is counted: there is a row of shares."""
+    set_backs: int = 0
+    """How many times the shard's time had been set back when something was last filed here."""
+    before_set_back: tuple[int, int] = (0, 0)
+    """The newest entry of each lane that was filed before the last of them."""
 
     @property
     def waiting(self) -> int:

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct, structs
 
 from nightmail.api.limits import HttpLimits
+from nightmail.engine.clock import ClockLimits
 from nightmail.engine.filelog.log import SEGMENT_AGE_MS, SEGMENT_BYTES
 from nightmail.engine.filelog.segment import SECTOR
 from nightmail.engine.loop import LoopLimits
@@ -113,6 +114,7 @@ class Config(Struct, frozen=True):
 SECTIONS: dict[str, tuple[type[Struct], ...]] = {
     "server": (ServerSettings,),
     "data": (DataSettings, LoopLimits, SaverLimits, SqliteSettings),
+    "clock": (ClockLimits,),
     "limits": (FoldLimits, FormLimits),
     "gateway": (GatewayLimits,),
     "http": (HttpLimits,),
@@ -346,7 +348,9 @@ def _build(values: dict[str, Value]) -> Config:
     return Config(
         server=made("server", ServerSettings),
         data=made("data", DataSettings),
-        loop=structs.replace(made("data", LoopLimits), saver=made("data", SaverLimits)),
+        loop=structs.replace(
+            made("data", LoopLimits), saver=made("data", SaverLimits), clock=made("clock", ClockLimits)
+        ),
         sqlite=made("data", SqliteSettings),
         fold=made("limits", FoldLimits),
         form=made("limits", FormLimits),

@@ -53,7 +53,7 @@ class Heart:
         self._limits = config.fold
         self.folder = folder = Path(config.data.folder)
         with ExitStack() as parts:
-            held = DataFolder(folder)
+            self._held = held = DataFolder(folder)
             parts.callback(held.close)
             files = OsFiles(folder)
             # Everything is looked at before anything is opened for writing: a start that is refused changes nothing.
@@ -75,7 +75,7 @@ class Heart:
             parts.callback(self.log.close)
             self.loop = Loop(
                 self.log, self.rows, clock, on_effects, pace=pace, later=later, limits=config.loop,
-                watcher=LogWatcher(figures, clock),
+                watcher=LogWatcher(figures, clock), folder_ms=held.time_ms,
             )  # fmt: skip
             self.tracer = Tracer(self.rows, aside, post)
             self._parts = parts.pop_all()
@@ -99,6 +99,12 @@ class Heart:
         if loop.idle:
             loop.adopt(NEWEST_FOLD, self._limits)
 
+    def remember_time(self) -> None:
+        """For the next start, which doubts a clock that is far ahead."""
+        if time_ms := self.loop.clock_seen.time_ms:
+            self._held.remember_time(time_ms)
+
     def close(self) -> None:
         """Waits for what is under way on the threads. The loop must not be driven any more."""
+        self.remember_time()
         self._parts.close()

@@ -124,7 +124,12 @@ class Metrics(Collector):
         )
         yield _counter("records_poisoned", "Records set aside since the start.", figures.poisoned)
         yield _counter("storage_troubles", "Times that storage kept failing.", figures.troubles)
-        yield _counter("clock_leaps", "Times that the clock leapt ahead by more than a minute.", figures.leaps)
+        yield _counter("clock_leaps", "Times that the machine's clock was too far ahead to be believed.", figures.leaps)
+        seen = loop.clock_seen
+        yield _gauge(
+            "clock_ahead_seconds", "The machine's clock minus the time that the server goes by; negative: timers wait.",
+            (seen.wall_ms - seen.time_ms) / 1000,
+        )  # fmt: skip
         yield _gauge("rows_in_memory", "Rows kept in memory.", sum(map(len, state.tables())))
         yield _gauge("log_bytes", "Space that the log's files take.", _size(heart.folder, "log-"))
         yield _gauge("rows_bytes", "Space that the rows' files take.", _size(heart.folder, "rows.db"))

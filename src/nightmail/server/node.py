@@ -114,6 +114,7 @@ class Node:
                     soon=self._soon,
                     on_registered=lambda account: gateway.budgets.registered(account, pace()),
                     clock=clock,
+                    clock_seen=lambda: heart.loop.clock_seen,
                     pace=pace,
                     not_ready=self.not_ready,
                     scrape=self.metrics.scrape,
@@ -227,6 +228,7 @@ class Node:
             self.message_counts.turn()
             log_refusals(self.gateway.counters)
             self._event_loop.run_in_executor(None, trim)
+            self.heart.remember_time()
 
     def _post(self, callback: Callable[[], None]) -> None:
         """From any thread."""

@@ -18,6 +18,7 @@ from nightmail.engine.filelog import FileLog
 from nightmail.engine.loop import Watcher
 from nightmail.engine.ports import Checkpoint
 from nightmail.gateway.counters import RefusalCounts
+from nightmail.model.clock import ClockSeen, ClockState
 
 from .config import LogSettings
 
@@ -116,6 +117,15 @@ class WatchedLog(FileLog):
         super().append(at, records, appended)
 
 
+CLOCK_LINES = {
+    ClockState.BELIEVED: "the machine's clock is believed",
+    ClockState.AHEAD: "the machine's clock is far ahead and is not believed yet; time goes on without it, and nothing "
+    "expires by it unless it stays so",
+    ClockState.BEHIND: "the machine's clock is far behind the server's time: timers wait until it has caught up; if a "
+    "wrong clock was believed before, put the time right with `nightmail clock set-back`",
+}
+
+
 class LogWatcher(Watcher):
     """Writes the loop's events to the log lines and the figures."""
 
@@ -133,12 +143,10 @@ class LogWatcher(Watcher):
         self._figures.troubles += 1
         log.error("storage keeps failing; nothing is lost, and it is tried again", extra={"why": why})
 
-    def on_leap(self, ahead_ms: int, believed: bool) -> None:
-        if believed:
-            log.error("the clock is believed after its leap; what is too old by it ends", extra={"ahead_ms": ahead_ms})
-        else:
-            self._figures.leaps += 1
-            log.error("the clock leapt ahead; it is believed if that lasts a minute", extra={"ahead_ms": ahead_ms})
+    def on_clock(self, seen: ClockSeen) -> None:
+        self._figures.leaps += seen.state is ClockState.AHEAD
+        times = {"clock": _iso(seen.wall_ms / 1000), "time": _iso(seen.time_ms / 1000)}
+        log.warning(CLOCK_LINES[seen.state], extra=times)
 
     def on_saved(self, checkpoint: Checkpoint) -> None:
         figures = self._figures
@@ -209,7 +217,11 @@ class TextLines(logging.Formatter):
 
 
 def _when(record: logging.LogRecord) -> str:
-    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+    return _iso(record.created)
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
 def _extras(record: logging.LogRecord) -> dict[str, object]:

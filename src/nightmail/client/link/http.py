@@ -159,6 +159,13 @@ class Http:
         """Everything that happened to a message; for operators."""
         return await self._ask("GET", f"/v1/trace/{quote(message_id, safe='')}", None, dict[str, Any])
 
+    async def clock(self) -> dict[str, Any]:
+        """The machine's clock and the time that the server goes by; for operators."""
+        return await self._ask("GET", "/v1/clock", None, dict[str, Any])
+
+    async def set_clock_back(self) -> dict[str, Any]:
+        return await self._ask("POST", "/v1/clock/set-back", None, dict[str, Any])
+
     # --- one request ----------------------------------------------------------------------------
 
     async def _ask(self, method: str, path: str, asked: Any, answer_type: Any) -> Any:

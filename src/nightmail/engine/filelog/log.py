@@ -207,7 +207,8 @@ class FileLog:
         return here is not None and bool(self._used) and self._used[-1].number == here.head.number
 
     def _aged(self, now: int) -> bool:
-        return self._since is not None and now - self._since >= self._segment_age_ms
+        # Far in the future counts as old: a wrong clock was believed when the segment was begun.
+        return self._since is not None and abs(now - self._since) >= self._segment_age_ms
 
     # --- the spare ----------------------------------------------------------------------------
 

@@ -49,12 +49,14 @@ class Expired(Body, frozen=True, tag=49):
 
 
 class Watched(Body, frozen=True, tag=52):
-    """A mailbox's clock is set again, by the oldest entry that it still holds."""
+    """A mailbox's clock is set again, by the oldest entry that it still holds; or, with `seq`, one entry's timer."""
 
     said_by = Author.FOLD
     since = 1
 
     device: int
+    lane: Lane = Lane.NORMAL
+    seq: int = 0
 
     def home(self, by: int) -> int:
         return account_of(self.device)

@@ -47,5 +47,38 @@ class FoldRaised(Body, frozen=True, tag=51):
         return SERVER
 
 
-__all__ = ("FoldRaised", "LimitsSet", "Ticked")
-Bodies: TypeAlias = Ticked | LimitsSet | FoldRaised
+class ClockSetBack(Body, frozen=True, tag=56):
+    """A wrong clock was believed: the time is `to`. Nothing is ended by it, and no stamp goes back.
+
+    It is said to every shard, also to those that the wrong clock has not reached.
+    """
+
+    said_by = Author.OPERATOR
+    since = 2
+
+    to: int
+    """Milliseconds since 1970."""
+    newest: int
+    """The newest time by the wrong clock: what it has stamped is still answered behind it, on every shard."""
+
+    def home(self, by: int) -> int:
+        return SERVER
+
+
+class ClockBelieved(Body, frozen=True, tag=57):
+    """The clock was far ahead, and has stayed so for long enough: the time is `to`."""
+
+    said_by = Author.TIME
+    since = 2
+
+    doubted_from: int
+    """The shard's time when the doubt began: what was filed later is not older than the doubt."""
+    to: int
+    """Milliseconds since 1970."""
+
+    def home(self, by: int) -> int:
+        return SERVER
+
+
+__all__ = ("ClockBelieved", "ClockSetBack", "FoldRaised", "LimitsSet", "Ticked")
+Bodies: TypeAlias = Ticked | LimitsSet | FoldRaised | ClockSetBack | ClockBelieved
