@@ -137,7 +137,7 @@ class Forger:
             case _:
                 self._world.hit("forged: list")
                 signed = bytearray(item.signed)
-                signed[-65] ^= 1  # of an identity that it names
+                signed[132] ^= 1  # of the first identity that it names
                 return replace(item, signed=bytes(signed))
 
     def _bundle(self, bundle: Bundle) -> Bundle:

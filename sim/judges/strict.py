@@ -166,6 +166,7 @@ class StrictState(ShardState):
         self.watched: dict[Kept, StrictTable[Any, Any]] = {}
         self.streams = self._watched(self.streams, Kept.STREAM, lambda key: self.owns(key[1]))
         self.accounts = self._watched(self.accounts, Kept.ACCOUNT, self.owns)
+        self.handles = self._watched(self.handles, Kept.HANDLE, self.owns)
         self.keys = self._watched(self.keys, Kept.KEYS, self.owns_device)
         self.mailboxes = self._watched(self.mailboxes, Kept.MAILBOX, self.owns_device)
         self.receipts = self._watched(self.receipts, Kept.RECEIPTS, self.owns_device)
@@ -411,7 +412,7 @@ def check_consequences(state: StrictState, effects: int, forwards: int, derived:
     for effect in state.effects[effects:]:
         _expect(isinstance(effect, Answer) or state.owns_device(effect.device), "an effect's shard", effect)
     for forward in state.forwards[forwards:]:
-        there = shard_of(account_of(forward.body.by), state.shards)
+        there = shard_of(forward.body.home(SERVER), state.shards)
         _expect(forward.shard == there != state.index, "a forward's shard", forward)
     told = [forward for forward in state.forwards[forwards:] if forward.k > state.shard.told[forward.shard]]
     _expect(not told, "a forward's number", told)

@@ -13,6 +13,7 @@ from . import (
     engine,
     forwards,
     gateway,
+    handles,
     keeping,
     keys,
     logfiles,
@@ -26,8 +27,8 @@ from . import (
 from .tools import Bug, Uprooted
 
 BUGS: tuple[Bug, ...] = (
-    *sending.BUGS, *receiving.BUGS, *receipts.BUGS, *devices.BUGS, *engine.BUGS, *keeping.BUGS, *forwards.BUGS,
-    *cluster.BUGS, *logfiles.BUGS, *wide.BUGS, *gateway.BUGS, *client.BUGS, *keys.BUGS, *sealing.BUGS,
+    *sending.BUGS, *receiving.BUGS, *receipts.BUGS, *devices.BUGS, *handles.BUGS, *engine.BUGS, *keeping.BUGS,
+    *forwards.BUGS, *cluster.BUGS, *logfiles.BUGS, *wide.BUGS, *gateway.BUGS, *client.BUGS, *keys.BUGS, *sealing.BUGS,
     *shares.BUGS, *clock.BUGS,
 )  # fmt: skip
 

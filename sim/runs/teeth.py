@@ -39,7 +39,7 @@ from sim.planted.tools import PLANTED_IN, Focus
 from sim.world import town
 from sim.world.plan import FAULTS, HABITS, Plan, run
 
-from . import claims, owners, powercuts
+from . import claims, handles, owners, powercuts
 
 ROOT = Path(__file__).parent.parent.parent
 WORKERS = 2
@@ -48,7 +48,7 @@ STUCK_SECONDS = 60
 """A world that computes for this long stands still: of CPU time, so that a busy machine stops no sound world."""
 SEEDS = {
     "node": 60, "cluster": 300, "sealed": 150, "forged entries": 60, "forged lists": 60, "forged keys": 60,
-    "owners": 2_000, "powercuts": 1_200, "claims": 30,
+    "owners": 2_000, "powercuts": 1_200, "claims": 30, "handles": 60,
 }  # fmt: skip
 """The most that are tried."""
 CLAIMS = 3_000
@@ -96,6 +96,8 @@ def run_suite(suite: str, seconds: float, focus: Focus | None = None) -> tuple[B
             return _first_broken(SEEDS[suite], partial(live_forged, suite, seconds=seconds))
         case "claims":
             return _first_broken(SEEDS[suite], claim_keys)
+        case "handles":
+            return _first_broken(SEEDS[suite], handles.run)
         case "owners":
             return _first_broken(SEEDS[suite], owners.run)
         case _:

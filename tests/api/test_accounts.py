@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
-from nightmail.model.answers import Accepted
-from nightmail.model.ids import account_id
-from nightmail.model.records import Acked, Read, Span
-from nightmail.model.words import Lane
+from nightmail.model.answers import Accepted, Joined
+from nightmail.model.ids import SERVER, account_id
+from nightmail.model.records import Acked, Read, Registered, Span
+from nightmail.model.words import Lane, Platform
 from tests.server.rig import Person, Town, message, new_device, serving
 
 
@@ -77,11 +79,28 @@ def test_a_handle_that_is_taken_is_refused(town: Town) -> None:
 
 
 def test_a_handle_may_have_any_letters_but_no_hidden_ones(town: Town) -> None:
-    zoe = town.register("zoë/the 2nd")
-    assert town.get("/v1/accounts/zo%C3%AB/the%202nd", zoe).json["handle"] == "zoë/the 2nd"
-    for bad in (" ada", "a\u200bda", "e\u0301ve", "me", "", "x" * 65):
+    zoe = town.register("Zoë.2nd")
+    for written in ("zo%C3%AB.2nd", "ZO%C3%8B.2ND", "zoe%CC%88.2nd"):
+        assert town.get(f"/v1/accounts/{written}", zoe).json["handle"] == "zoë.2nd"
+    for bad in (" ada", "a\u200bda", "zoë/the2nd", "..", "me", "", "x" * 65):
         reply = town.ask("POST", "/v1/accounts", new_device(b"token", handle=bad))
         assert (reply.status, reply.json["code"]) == (400, "malformed")
+
+
+@pytest.mark.parametrize("handle", ["Ada Lovelace", "Babbage", "zoë/the 2nd"])
+def test_a_handle_from_before_the_rules_is_found_as_it_is_written(town: Town, handle: str) -> None:
+    token = b"x" * 32
+    digest = hashlib.sha256(token).digest()
+    said = town.say(SERVER, Registered(account_id(handle), handle, 7, digest, "phone", Platform.CLI))
+    assert isinstance(said, Joined)
+    before = Person(handle, said.device, token)
+    assert town.get(f"/v1/accounts/{quote(handle)}", before).json["handle"] == handle
+    again = town.ask("POST", "/v1/accounts", new_device(token, handle=handle))
+    assert (again.status, again.json["device"]) == (201, f"{said.device:x}")
+    asked = {"handle": handle, "registration": 7, "token_digest": digest.hex()}
+    found = town.ask("POST", "/v1/devices/find", asked)
+    assert (found.status, found.json["device"]) == (200, f"{said.device:x}")
+    assert town.ask("PUT", f"/v1/blocks/{quote(handle)}", auth=before).status == 204
 
 
 def test_a_device_is_linked_listed_and_revoked(town: Town) -> None:

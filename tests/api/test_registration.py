@@ -6,6 +6,7 @@ import logging
 import os
 import stat
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -264,3 +265,60 @@ def test_a_takeover_cuts_every_former_device_off_within_a_second(town: Town) -> 
     with connected(town, tablet) as line, connected(town, iris) as other:
         assert register(town, "iris", pin_token=PIN).status == 201
         assert [closed_with(line), closed_with(other)] == [CloseCode.REMOVED, CloseCode.REMOVED]
+
+
+def test_a_handle_that_looks_like_a_taken_one_is_refused(town: Town) -> None:
+    town.register("grace")
+    for like in ("gr\u0430ce", "gra\u0441e"):
+        refused = register(town, like)
+        assert (refused.status, refused.json["code"]) == (409, "handle_confusable")
+        assert refused.json["detail"] == f"{like!r} looks like a handle that is taken"
+    for same in ("Grace", "GRACE", "\uff47race"):
+        assert register(town, same).json["code"] == "handle_taken"
+
+
+def test_a_refused_lookalike_leaves_nothing_behind(town: Town) -> None:
+    town.register("hopper")
+    register(town, "h\u043epper")
+    assert town.run(lambda: town.node.heart.loop.state.accounts.rows.get(account_id("h\u043epper"))) is None
+
+
+def test_the_handle_of_a_closed_account_is_not_given_to_a_stranger_at_once(town: Town) -> None:
+    ida = town.register("ida")
+    assert town.ask("DELETE", "/v1/accounts/me", auth=ida).status == 204
+    assert register(town, "ida").json["code"] == "handle_taken"
+    assert register(town, "\u0456da").json["code"] == "handle_confusable"
+
+
+# --- ids ----------------------------------------------------------------------------------------
+
+TWINS = (("user6988202", "user21267976"), ("user3451691", "user21988835"), ("user13629347", "user27045262"))
+"""Pairs of handles whose hashes agree in every bit that an account's id has."""
+
+
+def test_the_second_handle_with_an_id_gets_another_and_both_are_found(town: Town) -> None:
+    one, other = (town.register(handle) for handle in TWINS[0])
+    assert account_id(one.handle) == account_id(other.handle)
+    assert (one.account, other.account) == (account_id(one.handle), account_id(other.handle, 1))
+    for person in (one, other):
+        seen = town.get(f"/v1/accounts/{person.handle}", one)
+        assert (seen.json["handle"], seen.json["account"]) == (person.handle, f"{person.account:x}")
+        again = town.ask("POST", "/v1/accounts", new_device(person.token, handle=person.handle))
+        assert again.json["device"] == f"{person.device:x}"
+
+
+def test_an_id_stays_with_its_first_handle_also_after_closing(town: Town) -> None:
+    first, second = TWINS[1]
+    one = town.register(first)
+    assert town.ask("DELETE", "/v1/accounts/me", auth=one).status == 204
+    assert town.register(second).account == account_id(second, 1)
+
+
+def test_two_handles_with_one_id_that_register_at_the_same_time_get_two(town: Town) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        people = list(pool.map(town.register, TWINS[2]))
+    one, other = TWINS[2]
+    assert {person.account for person in people} in (
+        {account_id(one), account_id(other, 1)},
+        {account_id(other), account_id(one, 1)},
+    )

@@ -21,7 +21,7 @@ def test_a_name_is_kept_here_and_goes_when_the_contact_is_forgotten(tmp_path: Pa
         async with harbour() as place, place.client(tmp_path, "alice") as alice:
             people = alice.people
             assert people.called("bob") == "bob"
-            assert people.called(BOB) == f"{BOB:x}"
+            assert people.called(BOB) == f"unknown account {BOB:x}"
             assert await people.name("bob", "  Uncle\n Bob ") == Contact(BOB, "bob", "Uncle Bob")
             assert people.called(BOB) == "Uncle Bob"
             await people.name("anna", "")

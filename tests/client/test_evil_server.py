@@ -201,7 +201,7 @@ def test_a_claim_that_is_refused_is_asked_again_when_it_may_be_and_never_at_once
     other = own_keys.make_keys(Address(bob.me.device, bob.me.registration), town.secrets, town.now)
     row = town.loop.state.accounts[account]
     assert row is not None
-    signed = sign_list(key, account, row.list_version + 1, {other.address: other.identity.public})
+    signed = sign_list(key, account, row.list_version + 1, {other.address: other.identity.public}, handle="bob")
     bob.cut()
     town.say(bob.me.device, Listed(account, signed.version, (bob.me.device,), signed.signed))
     alice.machine.parts.lists.forget(account)

@@ -114,6 +114,7 @@ def test_an_account_can_have_4095_devices_over_its_life(world: World) -> None:
     node.state.accounts.put(ALICE, row, node.offset)
     assert world.do(alice[1], linked()) == Joined(device_id(ALICE, DEVICES_EVER), 1)
     assert world.do(alice[1], linked(token=b"one more")) == TooManyDevices(DEVICES_EVER)
+    world.limit(handle_kept_ms=0)
     world.do(alice[1], Closed(ALICE))
     assert world.do(SERVER, registered(token=b"one more")) == TooManyDevices(DEVICES_EVER)
     assert alice_of(world).closed
@@ -291,7 +292,9 @@ def test_a_closed_account_has_no_devices_left_and_everybody_is_told(world: World
         Dismissed(alice[1]),
         Dismissed(alice[2]),
     ]
-    assert alice_of(world) == Account("alice", list_version=2, signed_list=b"signed 2", next_index=3, closed=True)
+    assert alice_of(world) == Account(
+        "alice", list_version=2, signed_list=b"signed 2", next_index=3, closed=True, closed_at=world.now
+    )
     assert [(change.key[3], change.reason) for change in world.receipts(bob[1])] == [
         (alice[1], Reason.DEVICE_REMOVED),
         (alice[2], Reason.DEVICE_REMOVED),
@@ -302,6 +305,7 @@ def test_a_closed_account_has_no_devices_left_and_everybody_is_told(world: World
 def test_a_handle_that_comes_back_gets_new_device_numbers_and_a_newer_list(world: World) -> None:
     alice, bob = world.join("alice", devices=2), world.join("bob")
     stale = world.sent(bob[1], alice)
+    world.limit(handle_kept_ms=0)
     world.do(alice[1], Closed(ALICE))
     third = device_id(ALICE, 3)
     assert world.do(SERVER, registered(b"token 1", 101)) == Joined(third, 3)
@@ -313,6 +317,7 @@ def test_a_handle_that_comes_back_gets_new_device_numbers_and_a_newer_list(world
 def test_a_sender_keeps_its_number_through_closing_and_coming_back(world: World) -> None:
     alice, bob = world.join("alice"), world.join("bob")
     first = world.send(bob[1], alice, 1)
+    world.limit(handle_kept_ms=0)
     world.do(alice[1], Closed(ALICE))
     world.do(SERVER, registered())
     assert world.send(bob[1], alice, 1) == first
@@ -323,9 +328,24 @@ def test_a_sender_keeps_its_number_through_closing_and_coming_back(world: World)
 def test_whom_a_closed_account_had_blocked_is_forgotten(world: World) -> None:
     alice, bob = world.join("alice"), world.join("bob")
     world.do(alice[1], Blocked(ALICE, bob.account, True))
+    world.limit(handle_kept_ms=0)
     world.do(alice[1], Closed(ALICE))
     world.do(SERVER, registered())
     assert alice_of(world).blocked == {}
+
+
+def test_the_handle_of_a_closed_account_is_kept_for_its_owner_for_a_while(world: World) -> None:
+    alice = world.join("alice")
+    world.limit(handle_kept_ms=1_000)
+    world.do(alice[1], Closed(ALICE))
+    world.wait(999)
+    assert world.do(SERVER, registered(b"a stranger's")) == HandleTaken("alice")
+    verified = Registered(ALICE, "alice", 8, b"the owner's", "phone", IOS, True)
+    assert world.do(SERVER, verified) == Joined(device_id(ALICE, 2), 2)
+    assert (alice_of(world).closed, alice_of(world).closed_at) == (False, 0)
+    world.do(SERVER, Closed(ALICE))
+    world.wait(1_000)
+    assert world.do(SERVER, registered(b"a stranger's")) == Joined(device_id(ALICE, 3), 3)
 
 
 # --- wishes -----------------------------------------------------------------------------------

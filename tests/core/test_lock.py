@@ -122,6 +122,7 @@ def test_an_account_whose_last_device_is_gone_still_has_its_lock(world: World) -
 
 
 def test_an_account_that_was_closed_has_no_lock(world: World) -> None:
+    world.limit(handle_kept_ms=0)
     world.do(locked(world), Closed(ALICE))
     assert world.do(SERVER, again()) == Joined(device_id(ALICE, 2), 2)
     assert alice_of(world).lock is None

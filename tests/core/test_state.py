@@ -15,6 +15,7 @@ from nightmail.model.rows import (
     DueItem,
     Entry,
     Gap,
+    HandleClaim,
     Kept,
     LetterClass,
     LetterClasses,
@@ -50,6 +51,7 @@ ROWS: list[tuple[RowKey, Row]] = [
     (RowKey(Kept.DEAD_LETTER, 12), DeadLetter(b"poison", ["ValueError"], START)),
     (RowKey(Kept.LETTER_CLASSES, 0), LetterClasses({"ValueError": LetterClass(1, 12)})),
     (RowKey(Kept.LETTER_PAGE, 12), LetterPage("ValueError", [12])),
+    (RowKey(Kept.HANDLE, 9), HandleClaim("alice", ALICE, START, 1)),
 ]
 ids = [key.kind.name for key, _ in ROWS]
 

@@ -8,6 +8,7 @@ from nightmail.e2ee.errors import (
     AccountKeyChanged,
     BadEncoding,
     BadSignature,
+    HandleChanged,
     ListForked,
     ListRolledBack,
     NotListed,
@@ -127,3 +128,45 @@ def test_a_list_has_one_form_devices_ascending_and_none_twice() -> None:
         wrong = bytes(body[:53] + entries)
         with pytest.raises(BadEncoding, match="out of order"):
             check_list(wrong + sign(KEY, Label.DEVICE_LIST, wrong), ACCOUNT)
+
+
+def named(version: int, handle: str) -> SignedDeviceList:
+    return lists.sign_list(KEY, ACCOUNT, version, {PHONE.keys.address: PHONE.keys.identity.public}, handle=handle)
+
+
+def test_a_list_names_the_handle_of_its_account() -> None:
+    made = named(2, "ada")
+    assert (check_list(made.signed, ACCOUNT), made.handle) == (made, "ada")
+    assert check_list(made.signed, ACCOUNT, a_list(1, PHONE)) == made
+    assert a_list(1, PHONE).handle == ""
+
+
+def test_a_handle_that_is_not_the_accounts_is_refused() -> None:
+    with pytest.raises(BadEncoding, match="a handle that is not this account's"):
+        named(2, "eve")
+
+
+def test_a_list_that_named_its_handle_is_not_followed_by_one_that_names_none() -> None:
+    with pytest.raises(HandleChanged, match="names no handle"):
+        check_list(a_list(3, PHONE).signed, ACCOUNT, named(2, "ada"))
+    with pytest.raises(ListForked):
+        check_list(a_list(2, PHONE).signed, ACCOUNT, named(2, "ada"))
+
+
+@pytest.mark.parametrize(
+    ("handle", "why"),
+    [
+        (b"", "as long as it says"),
+        (b"\0", "as long as it says"),
+        (b"\0\0", "as long as it says"),
+        (b"\0\4ada", "as long as it says"),
+        (b"\0\2ada", "as long as it says"),
+        (b"\1\1" + b"a" * 257, "as long as it says"),
+        (b"\0\1\xff", "not UTF-8"),
+        (b"\0\2a\x1b", "cannot be shown"),
+    ],
+)
+def test_a_handle_of_no_known_form_is_refused(handle: bytes, why: str) -> None:
+    body = b"\2" + a_list(1, PHONE).signed[1:-64] + handle
+    with pytest.raises(BadEncoding, match=why):
+        check_list(body + sign(KEY, Label.DEVICE_LIST, body), ACCOUNT)

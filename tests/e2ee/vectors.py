@@ -189,6 +189,10 @@ def make_lists(recorded: dict[str, dict[str, str]]) -> Made:
             for where, left in third.items()
         ],
         "signed": lists.sign_list(ada.keys.account, account, 3, devices, third).signed.hex(),
+        "handle": "ada",
+        "signed_with_handle": lists.sign_list(
+            ada.keys.account, account, 3, devices, third, "ada"
+        ).signed.hex(),
         "safety_number": {
             "accounts": [str(account), str(other)], "keys": [key.hex(), other_key.hex()],
             "number": safety.safety_number(account, key, other, other_key),

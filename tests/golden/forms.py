@@ -66,6 +66,19 @@ class Shard1(Struct, array_like=True):
     exhausted: int
 
 
+class Account1(Struct, array_like=True):
+    handle: str
+    devices: Any
+    listed: Any
+    list_version: int
+    signed_list: bytes
+    blocked: Any
+    read_receipts: bool
+    next_index: int
+    closed: bool
+    lock: Any
+
+
 class DeadLetter1(Struct, array_like=True):
     record: bytes
     errors: list[str]
@@ -73,7 +86,13 @@ class DeadLetter1(Struct, array_like=True):
 
 
 FORMS: dict[int, dict[Kept, type[Struct]]] = {
-    1: {Kept.SHARD: Shard1, Kept.MAILBOX: Mailbox1, Kept.DUE: Due1, Kept.DEAD_LETTER: DeadLetter1},
+    1: {
+        Kept.SHARD: Shard1,
+        Kept.ACCOUNT: Account1,
+        Kept.MAILBOX: Mailbox1,
+        Kept.DUE: Due1,
+        Kept.DEAD_LETTER: DeadLetter1,
+    },
 }
 """Fold → the rows that have grown since, as they were."""
 

@@ -21,6 +21,7 @@ from nightmail.model.records import (
     Closed,
     FoldRaised,
     Forwarded,
+    HandleClaimed,
     Known,
     LimitsSet,
     Linked,
@@ -44,6 +45,8 @@ from .logs import SHARDS, Line
 
 NORMAL, HIGH = Lane
 SECOND, HOUR = 1_000, 3_600_000
+CLAIM = 12_345
+"""The number under which a handle and its lookalike are claimed."""
 RECORDS_MAX = 5
 """In one batch: enough to have batches of several records, few enough to have many batches."""
 
@@ -70,6 +73,7 @@ def tell(log: str, fold: int) -> list[Line]:
     if fold > 1:
         _wrong_clock(town, alice, dave)
         _doubted_clock(town, alice, dave)
+        _handles(town)
     _oddities(town, alice)
     return town.lines
 
@@ -315,7 +319,9 @@ def _endings(town: Town, alice: Person, bob: Person, carol: Person, dave: Person
     town.do(SERVER, Closed(carol.account))
     town.do(SERVER, Closed(carol.account))
     town.send(dave[1], carol, 1, envelopes=(sealed(carol[1]),), list_version=1)
+    town.limit(handle_kept_ms=0)
     back = town.join("carol")
+    town.limit()
     town.send(dave[1], back, 1, text="welcome back", envelopes=(sealed(back[1], registration=101),))
 
 
@@ -391,6 +397,19 @@ def _doubted_clock(town: Town, alice: Person, dave: Person) -> None:
     town.now += 40 * DAY_MS
     for ms in (0, HOUR, 30 * DAY_MS):
         town.wait(ms)
+
+
+def _handles(town: Town) -> None:
+    """Two names that look alike are claimed; one is registered, closed, and let go after a while."""
+    erin, look = account_id("erin"), CLAIM
+    town.do(SERVER, HandleClaimed(look, "erin", erin, 1))
+    town.do(SERVER, HandleClaimed(look, "er\u0456n", account_id("er\u0456n"), 1))
+    town.do(SERVER, Registered(erin, "erin", 7, b"erin's token", "phone", Platform.IOS, claim=look))
+    town.do(device_id(erin, 1), Closed(erin))
+    town.do(SERVER, Registered(erin, "erin", 8, b"another token", "phone", Platform.IOS, claim=look))
+    town.do(SERVER, HandleClaimed(look, "er\u0456n", account_id("er\u0456n"), 1))
+    town.wait(30 * DAY_MS)
+    town.do(SERVER, HandleClaimed(look, "er\u0456n", account_id("er\u0456n"), 1))
 
 
 def _oddities(town: Town, alice: Person) -> None:

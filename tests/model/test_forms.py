@@ -27,6 +27,8 @@ from nightmail.model.records import (
     Expired,
     FoldRaised,
     Forwarded,
+    HandleClaimed,
+    HandleReleased,
     Known,
     KnownForgotten,
     LetterExpired,
@@ -137,6 +139,7 @@ WELL_FORMED: dict[str, AnyBody] = {
     "the last of all claims": Claimed(DEVICE_MAX, NUMBER_MAX),
     "a takeover": but(REGISTERED, verified=True, pin=bytes(32)),
     "a device's new name": Relabelled(TABLET, "l" * 64),
+    "a claimed handle": HandleClaimed(9, "bob", BOB, 1),
     "a lock": PinSet(BOB, bytes(16), bytes(32)),
     "no lock": PinSet(BOB, b"", b""),
 }
@@ -268,6 +271,11 @@ MALFORMED: dict[str, tuple[AnyBody, str]] = {
         PinSet(BOB, b"", bytes(32)),
         "a lock has a salt of 16 and a digest of 32 bytes, or neither",
     ),
+    "a claim of nothing": (HandleClaimed(0, "bob", BOB, 1), "number is not between 1 and"),
+    "a claim for another account": (HandleClaimed(9, "bobby", BOB, 1), "account is not what follows from the handle"),
+    "a claim without a handle": (HandleClaimed(9, "", BOB, 1), "a handle has 1 to 64 characters"),
+    "a claim for no device": (HandleClaimed(9, "bob", BOB, 0), "index is not between 1 and 4096"),
+    "an account under no claim": (but(REGISTERED, claim=1 << 61), "claim is not between 0 and"),
     "a lock of nothing": (PinSet(BOB, bytes(16), b""), "a lock has a salt of 16 and a digest of 32 bytes, or neither"),
     "nobody's lock": (PinSet(0, b"", b""), "account is not between 1 and"),
 }
@@ -286,6 +294,7 @@ def test_what_is_not_well_formed_is_refused_in_one_clear_sentence(body: AnyBody,
 COPIED = Copied(PHONE, BOB, NORMAL, 1, ID, bytes(16), Kind.TEXT, None, 0, 5, (ENVELOPE,))
 RECEIPTED = Receipted(PHONE, BOB, NORMAL, TABLET, MessageState.READ, Reason.NONE, 5, ((1, 1),))
 SERVERS: list[AnyBody] = [
+    HandleReleased(9, BOB, 1, 2),
     COPIED, RECEIPTED, Forwarded(1, 1, COPIED), Ticked(), Expired(TABLET, NORMAL, 0), Watched(TABLET),
     LimitsSet(FoldLimits()), FoldRaised(2), LetterExpired(5), Swept(PHONE, Lane.NORMAL, 1), KnownForgotten(BOB),
     ClockSetBack(1, 2), ClockBelieved(1, 2),

@@ -11,9 +11,11 @@ from nightmail.model.ids import (
     DEVICE_BITS,
     DEVICES_EVER,
     MESSAGE_ID_CHARS,
+    PROBES,
     SERVER,
     MessageId,
     account_id,
+    account_ids,
     account_of,
     device_id,
     index_of,
@@ -122,3 +124,9 @@ def test_anything_else_is_no_message_id(text: str) -> None:
 def test_no_text_makes_the_reader_stumble(text: str) -> None:
     with suppress(ValueError):
         assert str(MessageId.parse(text)).count(":") == 3
+
+
+def test_a_handle_has_another_id_for_every_probe_and_the_first_is_the_one_it_always_had() -> None:
+    ids = account_ids("ada")
+    assert ids[:3] == (0x1367E18D9B02F, 0x26F36C7CB17, 0x17E95B7919487)
+    assert (len(set(ids)), ids[0]) == (PROBES, account_id("ada"))

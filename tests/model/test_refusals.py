@@ -14,6 +14,7 @@ from nightmail.model.refusals import (
     AnyRefusal,
     DeadLettered,
     DiskFull,
+    HandleConfusable,
     HandleTaken,
     IdentityFixed,
     IdReused,
@@ -64,6 +65,7 @@ EACH: dict[AnyRefusal, str] = {
     PinWrong(3): "that is not the PIN; tries left: 3",
     PinLocked(40): "too many wrong PINs: try again in 40 ms",
     TooManyLinked(32): "an account can have 32 devices at once",
+    HandleConfusable("b\u043eb"): "'b\u043eb' looks like a handle that is taken",
     Malformed("no body"): "malformed: no body",
     Unavailable(): "the server could not write this down; try again",
     Overloaded(): "the server has too much to save; try again soon",
@@ -94,6 +96,7 @@ CODES = {
     PinWrong: 0x3A,
     PinLocked: 0x3B,
     TooManyLinked: 0x3C,
+    HandleConfusable: 0x3D,
     Malformed: 0x40,
     Unavailable: 0x50,
     Overloaded: 0x51,
@@ -127,7 +130,8 @@ def test_every_refusal_there_is_can_be_said() -> None:
 WORDS = {
     "out_of_order", "id_reused", "number_voided", "unknown_recipient", "stale_devices", "mailbox_full", "share_full",
     "ack_above_head", "handle_taken", "unknown_account", "unknown_device", "not_allowed", "list_conflict",
-    "too_many_blocked", "too_many_devices", "too_many_linked", "no_keys", "identity_fixed", "pin_needed",
+    "too_many_blocked", "too_many_devices", "too_many_linked", "handle_confusable", "no_keys", "identity_fixed",
+    "pin_needed",
     "pin_wrong", "pin_locked", "malformed", "unavailable", "overloaded", "disk_full", "dead_lettered",
     "rate_limited", "not_yet",
 }  # fmt: skip

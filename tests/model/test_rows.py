@@ -70,6 +70,7 @@ def test_every_table_has_a_number_that_never_changes() -> None:
         "KEYS": 8,
         "LETTER_CLASSES": 9,
         "LETTER_PAGE": 10,
+        "HANDLE": 11,
         "SHARES": 16,
         "KNOWN": 17,
     }

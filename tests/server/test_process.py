@@ -78,7 +78,7 @@ def test_devices_are_sent_elsewhere_before_it_ends(tmp_path: Path) -> None:
 
 def test_what_was_acknowledged_survives_a_kill(tmp_path: Path) -> None:
     with process(tmp_path) as (running, asker):
-        people = [asker.register(f"person {n}") for n in range(20)]
+        people = [asker.register(f"person-{n}") for n in range(20)]
         running.kill()
         running.wait(WAIT_S)
     with process(tmp_path) as (_, asker):

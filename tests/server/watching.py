@@ -135,14 +135,18 @@ def _no_sync() -> None:
 def _late_sync() -> None:
     from nightmail.engine.filelog.files import OsFile  # noqa: PLC0415
 
-    right, late = OsFile.sync, list[OsFile]()
+    right_sync, right_write, late = OsFile.sync, OsFile.write, list[OsFile]()
+
+    def write(self: OsFile, offset: int, data: bytes) -> None:
+        # Before the next write: behind it, a sync of the same file would be in time for what it writes.
+        while late:
+            right_sync(late.pop(0))
+        right_write(self, offset, data)
 
     def sync(self: OsFile) -> None:
         late.append(self)
-        if len(late) > 1:
-            right(late.pop(0))
 
-    OsFile.sync = sync
+    OsFile.sync, OsFile.write = sync, write
 
 
 def _no_folder_sync() -> None:

@@ -24,7 +24,8 @@ def server() -> Generator[RunningServer]:
 
 @pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.REOPEN])
 def test_whatever_happens_to_the_line_a_message_arrives_once(fault: Fault, server: RunningServer) -> None:
-    ada, bob = server.register(f"ada {fault}"), server.register(f"bob {fault}")
+    name = fault.replace(" ", "-")
+    ada, bob = server.register(f"ada-{name}"), server.register(f"bob-{name}")
 
     async def story() -> None:
         ledger = Ledger("run", {0: (0,), 1: (1,)})

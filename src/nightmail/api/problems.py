@@ -30,6 +30,7 @@ STATUSES: dict[type[AnyRefusal], int] = {
     no.ShareFull: 507,
     no.AckAboveHead: 409,
     no.HandleTaken: 409,
+    no.HandleConfusable: 409,
     no.UnknownAccount: 404,
     no.UnknownDevice: 404,
     no.NotAllowed: 403,

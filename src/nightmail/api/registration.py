@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from starlette.requests import Request
 
-from nightmail.model.handles import normal_handle
-from nightmail.model.ids import SERVER, account_id, account_of
-from nightmail.model.records import PinSet, Registered
+from nightmail.model.handles import PLUS
+from nightmail.model.ids import SERVER, account_of
+from nightmail.model.records import HandleClaimed, PinSet, Registered
 from nightmail.model.rows import Account
 from nightmail.wire.networks import network
 
@@ -23,11 +23,13 @@ from . import schemas
 from .access import Access
 from .bodies import read_json
 from .desk_client import DeskClient
+from .handles import Handles, Named
 from .limits import HttpLimits
 from .pins import Pins
-from .problems import malformed, problem
+from .problems import Problem, problem
 from .rates import Rate
 from .route import ApiRoute
+from .skeletons import claim_of
 from .verification import Verification
 
 
@@ -39,6 +41,10 @@ class Standing(NamedTuple):
     list_version: int = 0
     salt: bytes = b""
     """Of the registration lock."""
+    is_open: bool = False
+    """There is an account, and it is not closed: its handle is claimed already, or was registered without a claim."""
+    next_index: int = 1
+    """The number that the next device gets."""
 
 
 class RegistrationRoutes:
@@ -49,19 +55,30 @@ class RegistrationRoutes:
         self._desk, self._access, self._limits, self._pins = desk, access, limits, pins
         self._registrations, self._questions = registrations, questions
         self._verification, self._on_registered = verification, on_registered
+        self._handles = Handles(desk)
 
     async def verify(self, request: Request) -> schemas.CodeSent:
         self._questions.take(peer_network(request))
         new = await read_json(request, schemas.NewVerification, self._limits)
         if self._verification is None:
             raise problem("not_found", "this server asks for no codes")
-        return schemas.CodeSent(await self._verification.send(checked_handle(new.handle)))
+        return schemas.CodeSent(await self._verification.send((await self._handles.name(new.handle)).handle))
 
     async def register(self, request: Request) -> schemas.AccountMade:
         self._registrations.take(peer_network(request))
         new = await read_json(request, schemas.NewAccount, self._limits)
-        handle, token = checked_handle(new.handle), bytes.fromhex(new.token_digest)
-        account = account_id(handle)
+        named = await self._handles.name(new.handle)
+        while True:
+            try:
+                return await self._register(named, new)
+            except Problem:
+                # Another handle with the same id may have been registered meanwhile: this one has the next.
+                before, named = named, await self._handles.name(new.handle)
+                if named == before:
+                    raise
+
+    async def _register(self, named: Named, new: schemas.NewAccount) -> schemas.AccountMade:
+        (handle, account), token = named, bytes.fromhex(new.token_digest)
         standing = await self._standing(account, token, new.registration)
         verified, pin = False, b""
         # A device that joined before has lost the answer, and its code may have expired: it needs none.
@@ -71,19 +88,24 @@ class RegistrationRoutes:
                 verified = True
             if new.pin_token and standing.salt:
                 pin = await self._pins.digest(bytes.fromhex(new.pin_token), standing.salt)
+        # Every phone number looks different from every other: only names are claimed.
+        claim = 0 if handle.startswith(PLUS) else claim_of(handle)
+        if claim and not standing.is_open:
+            await self._desk.done(SERVER, HandleClaimed(claim, handle, account, standing.next_index))
         joined = await self._desk.join(
             SERVER,
             Registered(
-                account, handle, new.registration, token, new.label, schemas.PLATFORMS[new.platform], verified, pin
+                account, handle, new.registration, token, new.label, schemas.PLATFORMS[new.platform], verified, pin,
+                claim,
             ),
-        )
+        )  # fmt: skip
         self._on_registered(account)
         return schemas.AccountMade(f"{account:x}", f"{joined.device:x}", joined.list_version)
 
     async def find(self, request: Request) -> schemas.DeviceMade:
         self._questions.take(peer_network(request))
         new = await read_json(request, schemas.FindDevice, self._limits)
-        account = account_id(checked_handle(new.handle))
+        account = (await self._handles.name(new.handle)).account
         standing = await self._standing(account, bytes.fromhex(new.token_digest), new.registration)
         if not standing.device:
             raise problem("not_found", "no device of that handle has this token")
@@ -98,7 +120,8 @@ class RegistrationRoutes:
                 for number, device in row.devices.items()
                 if hmac.compare_digest(device.token, token) and device.registration == registration
             ]
-            return Standing(ours[0] if ours else 0, row.list_version, row.lock.salt if row.lock else b"")
+            salt, is_open = row.lock.salt if row.lock else b"", bool(row.devices) and not row.closed
+            return Standing(ours[0] if ours else 0, row.list_version, salt, is_open, row.next_index)
 
         return await self._desk.row(account, view)
 
@@ -124,8 +147,8 @@ class RegistrationRoutes:
                 "Register an account with its first device, or take over one's own with a new device",
                 self.register, schemas.NewAccount, schemas.AccountMade, 201,
                 (
-                    "handle_taken", "too_many_devices", "rate_limited", "verification_needed", "verification_wrong",
-                    "pin_needed", "pin_wrong", "pin_locked", "not_ready",
+                    "handle_taken", "handle_confusable", "too_many_devices", "rate_limited", "verification_needed",
+                    "verification_wrong", "pin_needed", "pin_wrong", "pin_locked", "not_ready",
                 ),
             ),
             ApiRoute(
@@ -138,13 +161,6 @@ class RegistrationRoutes:
             ),
             ApiRoute("DELETE", "/v1/lock", "device", "Remove the registration lock", self.remove_lock),
         ]  # fmt: skip
-
-
-def checked_handle(text: str) -> str:
-    try:
-        return normal_handle(text)
-    except ValueError as error:
-        raise malformed(str(error)) from None
 
 
 def peer_network(request: Request) -> str:

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from starlette.requests import Request
 
-from nightmail.model.ids import MessageId, account_id, account_of
+from nightmail.model.ids import MessageId, account_of
 from nightmail.model.records import Blocked, Closed, Linked, Listed, ReceiptsSet, Relabelled, Unlinked
 
 from . import schemas
 from .access import Access
 from .bodies import read_json
 from .desk_client import DeskClient
+from .handles import Handles
 from .limits import HttpLimits
 from .problems import malformed, problem
 from .rates import Rate
-from .registration import checked_handle, peer_network
+from .registration import peer_network
 from .route import ApiRoute
 from .schemas import account_seen, devices_seen, message_seen, trace_seen
 
@@ -31,6 +32,7 @@ class AccountRoutes:
     ) -> None:
         self._desk, self._access, self._links, self._limits = desk, access, links, limits
         self._lookups, self._unknown = lookups, unknown
+        self._handles = Handles(desk)
 
     async def look(self, request: Request) -> schemas.AccountSeen:
         asking = f"{account_of(await self._access.device(request)):x}"
@@ -38,7 +40,7 @@ class AccountRoutes:
         for each in guessers:
             self._unknown.check(each)
         self._lookups.take(asking)
-        account = account_id(checked_handle(request.path_params["handle"]))
+        account = (await self._handles.name(request.path_params["handle"])).account
         if seen := await self._desk.account(account, lambda row: account_seen(account, row)):
             return seen
         for each in guessers:
@@ -93,7 +95,7 @@ class AccountRoutes:
 
     async def _block(self, request: Request, *, on: bool) -> None:
         device = await self._access.device(request)
-        peer = account_id(checked_handle(request.path_params["handle"]))
+        peer = (await self._handles.name(request.path_params["handle"])).account
         await self._desk.done(device, Blocked(account_of(device), peer, on))
 
     async def settings(self, request: Request) -> None:

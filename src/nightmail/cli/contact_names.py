@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from nightmail.client import Client
 from nightmail.client.errors import Misused
+from nightmail.client.messages import unnamed
 from nightmail.client.store.rows import Contact
-from nightmail.model.handles import spelled
-from nightmail.model.ids import account_id
+from nightmail.model.handles import spellings
 
 from .output import plain
-from .profiles import handle_of, known
 
 MARKS = "✓✔✗⚠"
 """Shown beside names, so no name may hold one."""
@@ -33,7 +32,7 @@ def resolve(client: Client, typed: str) -> str | int:
         return handles[numbers[typed]] or numbers[typed]
     meant = {contact.account for contact in contacts if contact.name.casefold() == typed.casefold()}
     if meant:
-        meant |= {account for account, handle in handles.items() if handle and handle == spelled(typed)}
+        meant |= {account for account, handle in handles.items() if handle and handle in spellings(typed)}
     if len(meant) > 1:
         candidates = ", ".join(sorted(f"{handles[each] or 'unknown handle'} (account {each:x})" for each in meant))
         raise Misused(f"{plain(typed)!r} can mean several contacts: {candidates}; give the number of the account")
@@ -41,12 +40,10 @@ def resolve(client: Client, typed: str) -> str | int:
 
 
 class ContactNames:
-    """Account → the name to show. Reads the machine's profiles once, when it is created."""
+    """Account → the name to show."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        # The server tells account numbers, not handles. The handles of this machine's own profiles are known here.
-        self._local = {account_id(handle_of(each)): handle_of(each) for each in known()}
 
     def of(self, account: int) -> str:
         """Its name; with its handle or number, if another account that this device knows is shown by the same name."""
@@ -62,5 +59,5 @@ class ContactNames:
 
     def _name(self, account: int, contact: Contact | None, handle: str) -> str:
         known = (contact.name or contact.handle) if contact else ""
-        name = plain(known or handle or self._local.get(account, f"{account:x}"))
+        name = plain(known or handle or unnamed(account))
         return "".join("�" if char in MARKS else char for char in name)

@@ -36,7 +36,7 @@ from nightmail.client.events import (
     Unreadable,
     WaitingForNetwork,
 )
-from nightmail.client.messages import Message, Tick, conversation_id
+from nightmail.client.messages import Message, Tick, conversation_id, unnamed
 from nightmail.client.store.rows import Contact
 
 
@@ -63,7 +63,7 @@ def message_json(message: Message, account: int) -> dict[str, Any]:
         "type": "message",
         "message_id": message.id,
         "conversation_id": conversation_id(account, message.peer),
-        "peer": message.handle or f"{message.peer:x}",
+        "peer": message.handle or unnamed(message.peer),
         "own": message.own,
         **time_fields("at", message.at),
     }

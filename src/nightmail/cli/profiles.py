@@ -27,6 +27,7 @@ from nightmail.client.errors import Misused
 from nightmail.client.link.http import Http
 from nightmail.client.link.route import ServerRoute
 from nightmail.client.profile.key_places import write_durably
+from nightmail.model.handles import spellings
 
 from .errors import Exit, Failure, sentence
 from .unlocking import passphrase_option, secret_for
@@ -53,6 +54,12 @@ def folder_for(handle: str) -> Path:
         raise click.UsageError("A handle cannot be empty.")
     name = handle.replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
     return base() / (f"%2E{name[1:]}" if name.startswith(".") else name)
+
+
+def folder_of(typed: str) -> Path:
+    """The profile folder of a handle as a person typed it: the one that exists, or the one that a new profile gets."""
+    folders = [folder_for(handle) for handle in spellings(typed)]
+    return next((folder for folder in folders if (folder / STORE_FILE).exists()), folders[-1])
 
 
 def handle_of(folder: Path) -> str:

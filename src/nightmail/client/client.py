@@ -39,13 +39,14 @@ from nightmail.client.store.rows import Conversation, Identity, ReadMark
 from nightmail.client.store.search import Found, spans_of, terms_of, text_of
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.model.forms import ACCOUNT_MAX, NUMBER_MAX
-from nightmail.model.handles import spelled
-from nightmail.model.ids import MESSAGE_ID, account_id
+from nightmail.model.handles import spellings
+from nightmail.model.ids import MESSAGE_ID, account_ids
 from nightmail.model.words import Kind, Lane, Platform
 
+from .addressees import Addressee, addressee_in
 from .contacts import Contacts, handle_in
 from .devices import OwnDevice, OwnDevices
-from .errors import ClientError, Misused
+from .errors import ClientError, HttpError, Misused
 from .events import Event
 from .limits import ClientLimits
 from .listeners import Listeners
@@ -84,7 +85,7 @@ class Client:
         self._chance = SystemRandom()
         self._servers = servers
         self._route = ServerRoute(servers, self.limits, self._chance)
-        self._applicant = Applicant(spelled(handle or ""), label, platform, code, pin)
+        self._applicant = Applicant(handle, label, platform, code, pin)
         self._secret, self._ca_file = secret, ca_file
         self._tls = ssl.create_default_context(cafile=os.fspath(ca_file)) if ca_file else None
         self._listeners = Listeners(self.limits.events)
@@ -171,11 +172,15 @@ class Client:
         if not 0 <= life_ms <= NUMBER_MAX:
             raise Misused(f"nothing can live for {life_ms} ms")
         body, kind = encode_content(content), content.kind
-        peer = self._account(to)
         driver = self._open_driver()
+        handle = ""
+        if isinstance(to, str):
+            peer, handle, _ = await self._find(to)
+        else:
+            peer = self._account(to)
         with driver.working() as machine:
-            if isinstance(to, str):
-                machine.learn_handle(peer, spelled(to), driver.clock())
+            if handle:
+                machine.learn_handle(peer, handle, driver.clock())
             message = machine.compose(peer, body, driver.clock(), kind=kind, lane=lane, life_ms=life_ms)
         receipt = self._waiters.follow(Receipt(message.id))
         await driver.committed()
@@ -364,10 +369,23 @@ class Client:
 
     def _account(self, peer: str | int) -> int:
         if isinstance(peer, str):
-            return account_id(spelled(peer))
+            return addressee_in(self._store, peer).account
         if not 0 < peer <= ACCOUNT_MAX:
             raise Misused(f"there is no account {peer:x}")
         return peer
+
+    async def _find(self, text: str) -> Addressee:
+        """The account to write to. Only the server knows which one is meant where a text may mean two handles."""
+        found = addressee_in(self._store, text)
+        if not found.is_known and self.online and found.handle != text:
+            try:
+                said = await self.http.account(text)
+            except HttpError:
+                return found  # perhaps there is no such account: the send will say so
+            ids = {f"{account:x}": account for account in account_ids(said.handle)}
+            if said.handle in spellings(text) and said.account in ids:
+                return Addressee(ids[said.account], said.handle, is_known=False)
+        return found
 
     @property
     def _store(self) -> Store:

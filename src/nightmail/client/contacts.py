@@ -15,15 +15,15 @@ from nightmail.client.link.http import Http
 from nightmail.client.own_devices.controls import NAME_CHARS
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import Contact
-from nightmail.model.handles import spelled
-from nightmail.model.ids import account_id
 
+from .addressees import addressee_in
 from .errors import Misused
+from .messages import unnamed
 
 
 def handle_in(store: Store, account: int) -> str:
-    """The handle of an account, if this device ever learned it; otherwise its number in hex."""
-    return store.conversation(account).handle or f"{account:x}"
+    """The handle of an account, to be shown."""
+    return store.conversation(account).handle or unnamed(account)
 
 
 class Contacts:
@@ -36,18 +36,16 @@ class Contacts:
 
     def get(self, person: str | int) -> Contact:
         """A contact; an empty one if the person is not a contact."""
-        account = account_id(spelled(person)) if isinstance(person, str) else person
-        for row in self._store.contacts():
-            if row.account == account:
-                return row
-        return Contact(
-            account, spelled(person) if isinstance(person, str) else self._store.conversation(account).handle
-        )
+        if isinstance(person, str):
+            account, handle, _ = addressee_in(self._store, person)
+        else:
+            account, handle = person, self._store.conversation(person).handle
+        return self._store.contact(account) or Contact(account, handle)
 
     def called(self, person: str | int) -> str:
-        """The name, or the handle, or the number in hex."""
+        """The name, or the handle, to be shown."""
         contact = self.get(person)
-        return contact.name or contact.handle or f"{contact.account:x}"
+        return contact.name or contact.handle or handle_in(self._store, contact.account)
 
     async def name(self, person: str | int, name: str) -> Contact:
         """Give a person a name on all own devices; also makes them a contact. Raises Misused."""

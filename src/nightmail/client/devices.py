@@ -15,6 +15,7 @@ from nightmail.client.link.driver import Driver
 from nightmail.client.link.http import Http
 from nightmail.client.own_devices.device_linking import NOT_PRIMARY, PendingLink
 from nightmail.client.own_devices.link_request import LinkRequest
+from nightmail.model.handles import spelled
 
 from .errors import Misused
 from .waiters import Waiters
@@ -49,7 +50,7 @@ class OwnDevices:
 
     async def vouch(self, request: LinkRequest | str, *, hand_over: bool) -> int:
         request = LinkRequest.parse(request) if isinstance(request, str) else request
-        if request.handle != self._handle:
+        if spelled(request.handle) != spelled(self._handle):
             raise Misused(f"the device asks for {request.handle!r}, not for {self._handle!r}")
         self.check_may_link()
         driver = self._driver

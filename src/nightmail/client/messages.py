@@ -64,7 +64,7 @@ class Message(Struct, frozen=True, kw_only=True):
     places: dict[int, DeviceDelivery] = {}
     """Of an own message: device of the other person → what became of it there."""
     handle: str = ""
-    """The peer's handle, if this device ever learned it; otherwise the account number in hex."""
+    """The peer's handle, as their signed device list names it; `unnamed` until a list that names it is believed."""
 
     @property
     def content(self) -> Content:
@@ -97,6 +97,11 @@ class Message(Struct, frozen=True, kw_only=True):
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [("id", self.id), ("state", self.state.name.lower())]
+
+
+def unnamed(account: int) -> str:
+    """How an account is shown as long as no believed list has named its handle. Never a handle: it has spaces."""
+    return f"unknown account {account:x}"
 
 
 def conversation_id(one: int, other: int) -> str:

@@ -14,6 +14,7 @@ from nightmail.model.ids import DEVICES_EVER, SERVER, account_of, device_id, ind
 from nightmail.model.records import (
     Blocked,
     Closed,
+    HandleReleased,
     KnownForgotten,
     Linked,
     Listed,
@@ -60,7 +61,7 @@ def step_registered(state: ShardState, _by: int, via: int, new: Registered) -> N
     """A new account, or one that its owner registers again. Its device is listed at once: others can seal for it."""
     account = state.accounts[new.account] or Account(new.handle)
     said: Said
-    if account.handle != new.handle:
+    if account.handle != new.handle or _is_kept(state, account, new):
         said = HandleTaken(new.handle)
     elif before := _joined_before(account, new):
         said = before
@@ -69,6 +70,15 @@ def step_registered(state: ShardState, _by: int, via: int, new: Registered) -> N
     else:
         said = _begin(state, account, new)
     state.effects.append(Answer(via, said))
+
+
+def _is_kept(state: ShardState, account: Account, new: Registered) -> bool:
+    """The account was closed a short while ago, and nobody has verified that this is its owner."""
+    return (
+        account.closed_at > 0
+        and state.now < account.closed_at + state.shard.limits.handle_kept_ms
+        and (not new.verified)
+    )
 
 
 def _begin(state: ShardState, account: Account, new: Registered) -> Joined | TooManyDevices:
@@ -80,6 +90,8 @@ def _begin(state: ShardState, account: Account, new: Registered) -> Joined | Too
     if not former:
         account.read_receipts = True
     account.closed, account.signed_list = False, b""
+    if state.shard.fold > 1:
+        account.closed_at, account.claim = 0, new.claim or account.claim
     account.listed = {said.device: new.registration}
     account.list_version += 1
     state.derived.extend(Unlinked(device) for device in former)
@@ -203,6 +215,11 @@ def step_closed(state: ShardState, by: int, via: int, closed: Closed) -> None:
         account.listed = {}
         account.blocked.clear()
         account.lock = None
+        if state.shard.fold > 1:
+            account.closed_at = state.now
+            until = state.now + state.shard.limits.handle_kept_ms
+            if account.claim:
+                state.tell(account.claim, HandleReleased(account.claim, closed.account, account.next_index, until))
         state.accounts.put(closed.account, account, state.offset)
         state.derived.extend(Unlinked(device) for device in account.devices)
         if state.counts_shares:

@@ -25,6 +25,7 @@ from nightmail.model.rows import (
     Due,
     DueHour,
     Entry,
+    HandleClaim,
     Kept,
     Keys,
     KnownAccounts,
@@ -142,6 +143,7 @@ class ShardState:
         """An id is refused under a second number if its content is another: since fold 2."""
 
         self.accounts: Table[int, Account] = Table(Account)
+        self.handles: Table[int, HandleClaim] = Table(HandleClaim)
         self.keys: Table[int, Keys] = Table(Keys)
         self.streams: Table[tuple[int, int], Stream] = Table(Stream)
         self.mailboxes: Table[int, Mailbox] = Table(Mailbox)
@@ -165,6 +167,7 @@ class ShardState:
             Kept.LETTER_PAGE: self.letter_pages,
             Kept.SHARES: self.shares,
             Kept.KNOWN: self.known,
+            Kept.HANDLE: self.handles,
         }
 
         self.entries: dict[int, Entries] = {}

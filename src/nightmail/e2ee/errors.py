@@ -11,6 +11,8 @@
     │   ├── WrongDevice           keys of one device, offered as those of another
     │   ├── NotListed             a device that its account's list does not name
     │   ├── ListRolledBack, ListForked, AccountKeyChanged
+    │   ├── HandleChanged         a list names another handle than the one before it, or none
+    │   ├── HandleDiffers         a list names another handle than the person asked for
     │   └── CannotOpen            this device cannot open it: acknowledged as unreadable, so that it is sealed again
     │       ├── NoSession
     │       ├── PrekeyGone        sealed to a key that was used up or deleted
@@ -101,6 +103,20 @@ class AccountKeyChanged(Rejected):
     def __init__(self, account: int) -> None:
         self.account = account
         super().__init__(f"the account key of {account:x} is not the known one: the security code has changed")
+
+
+class HandleChanged(Rejected):
+    def __init__(self, account: int, known: str, got: str) -> None:
+        self.account, self.known, self.got = account, known, got
+        named = repr(got) if got else "no handle"
+        super().__init__(f"the device list of {known!r} ({account:x}) names {named}")
+
+
+class HandleDiffers(Rejected):
+    def __init__(self, account: int, wanted: str, named: str) -> None:
+        self.account, self.wanted, self.named = account, wanted, named
+        whose = f"belongs to {named!r}" if named else "names no handle"
+        super().__init__(f"{wanted!r} was asked for, and the list of account {account:x} {whose}")
 
 
 class CannotOpen(Rejected):

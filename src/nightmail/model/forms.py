@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from typing import Protocol, TypeAlias
 
-from .ids import ACCOUNT_BITS, DEVICE_BITS, MESSAGE_ID_CHARS, MessageId
+from .ids import ACCOUNT_BITS, CLAIM_BITS, DEVICE_BITS, MESSAGE_ID_CHARS, MessageId
 from .limits import FoldLimits, FormLimits
 from .refusals import Malformed
 
 ACCOUNT_MAX = (1 << ACCOUNT_BITS) - 1
 DEVICE_MAX = (1 << ACCOUNT_BITS + DEVICE_BITS) - 1
+CLAIM_MAX = (1 << CLAIM_BITS) - 1
 NUMBER_BITS = 53
 NUMBER_MAX = (1 << NUMBER_BITS) - 1
 """Numbers, sequences and stamps: what every language can count to."""

@@ -1,15 +1,19 @@
 """What can be a handle: a name that people can tell apart, or a phone number.
 
-    zoë/the 2nd            a name: as it is
+    Zoë.2nd                a name: kept as zoë.2nd, by the profile UsernameCaseMapped of RFC 8265 (PRECIS)
     +49 171 123-45-67      a phone number: kept as +491711234567, however it was written
 
-Both sides ask here, because an account's id follows from its handle: the same number must be the same text.
+Both sides ask here, because an account's id follows from its handle: the same handle must be the same text.
+
+A handle that was registered before names were mapped keeps its text, whatever the rules say today. So what a person
+types may mean two handles (`spellings`): the text itself, which only such an account can have, or the mapped one.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
+
+from precis_i18n import get_profile
 
 ME = "me"
 """In a path: the account that asks."""
@@ -19,17 +23,14 @@ PHONE = re.compile(r"\+[1-9][0-9]{6,14}")
 """E.164, and not shorter than any number that people have."""
 BETWEEN = re.compile(r"[ \u00a0./()-]")
 """What people write between digits."""
+IN_PATHS = re.compile(r"[/\\]")
+
+_USERNAME = get_profile("UsernameCaseMapped")
 
 
 def normal_handle(text: str) -> str:
     """A handle as it is kept. Raises ValueError, with one sentence, if it cannot be one."""
-    if text.startswith(PLUS):
-        return _phone(text)
-    if unicodedata.normalize("NFC", text) != text or not text.isprintable() or text.strip() != text:
-        raise ValueError("a handle is printable text in Unicode's composed form, without space around it")
-    if text == ME:
-        raise ValueError(f"{ME!r} means the account that asks, and cannot be a handle")
-    return text
+    return _phone(text) if text.startswith(PLUS) else _name(text)
 
 
 def spelled(text: str) -> str:
@@ -38,6 +39,36 @@ def spelled(text: str) -> str:
         return normal_handle(text)
     except ValueError:
         return text
+
+
+def spellings(text: str) -> tuple[str, ...]:
+    """The handles that a typed text may mean, the likelier one last: see above."""
+    kept = spelled(text)
+    # However a number is written, no other text was ever kept for it.
+    return (kept,) if kept == text or kept.startswith(PLUS) else (text, kept)
+
+
+def _name(text: str) -> str:
+    if not text:
+        raise ValueError("a handle is not empty")
+    try:
+        name = _USERNAME.enforce(text)
+    except UnicodeEncodeError as error:
+        raise ValueError(_why_not(text, error)) from None
+    if found := IN_PATHS.search(name):
+        raise ValueError(f"a name has no {found[0]} in it")
+    if not name[0].isalnum():
+        raise ValueError("a name begins with a letter or a digit")
+    if name == ME:
+        raise ValueError(f"{ME!r} means the account that asks, and cannot be a handle")
+    return name
+
+
+def _why_not(text: str, error: UnicodeEncodeError) -> str:
+    if error.reason.endswith("/bidi_rule"):
+        return "a name does not mix letters that are written from the left with letters that are written from the right"
+    where = f"U+{ord(text[error.start]):04X}" if error.start < len(text) else "a character of it"
+    return f"a name has letters, digits and simple punctuation, without spaces: {where} cannot be in one"
 
 
 def _phone(text: str) -> str:

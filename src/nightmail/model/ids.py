@@ -1,7 +1,8 @@
 """Who is who: accounts, devices, messages, and which shard they live on.
 
 An account's id follows from its handle and a device's id contains its account, so nobody
-has to ask a directory where anything lives.
+has to ask a directory where anything lives. Two handles may have the same hash: the second one
+takes the id of the next probe, and an id stays for ever with its first handle.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import NamedTuple
 
 ACCOUNT_BITS = 49
 DEVICE_BITS = 12
+CLAIM_BITS = 61
+"""Of the number under which a handle is claimed: no account waits for it, so it is longer than an account's id."""
 DEVICES_EVER = (1 << DEVICE_BITS) - 1
 """Device numbers of one account are never reused; this is how many it can have over its life."""
 
@@ -23,10 +26,20 @@ MESSAGE_ID_CHARS = 64
 MESSAGE_ID = re.compile(r"([0-9a-f]{1,16}):([0-9]{1,15}):([0-9]{1,12}):([0-9a-z]{1,16})\Z")
 
 
-def account_id(handle: str) -> int:
-    """The account behind a handle. Two handles with one id are possible (1 in 5 * 10**14) and refused."""
-    digest = hashlib.blake2b(handle.encode(), digest_size=8, person=b"account").digest()
+PROBES = 8
+"""How many ids a handle may have. An attacker must find as many second preimages to keep a handle from being had."""
+
+
+def account_id(handle: str, probe: int = 0) -> int:
+    """The id that a handle has if those of all lower probes belong to other handles."""
+    salt = probe.to_bytes(hashlib.blake2b.SALT_SIZE, "little")
+    digest = hashlib.blake2b(handle.encode(), digest_size=8, salt=salt, person=b"account").digest()
     return (int.from_bytes(digest, "big") >> (64 - ACCOUNT_BITS)) | 1
+
+
+def account_ids(handle: str) -> tuple[int, ...]:
+    """Every id that a handle may have, in the order in which they are tried."""
+    return tuple(account_id(handle, probe) for probe in range(PROBES))
 
 
 def device_id(account: int, index: int) -> int:

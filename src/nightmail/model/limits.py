@@ -63,6 +63,8 @@ class FoldLimits(Struct, frozen=True, array_like=True):
     """Once one of so many equal parts of a mailbox is used, strangers are refused: the rest is for known accounts."""
     known_accounts: int = 5_000
     """Accounts that one account may have said to know: they are one row, and the oldest is dropped for a new one."""
+    handle_kept_ms: int = 30 * DAY_MS
+    """How long the handle of a closed account, and every handle that looks like it, is kept for its owner."""
 
 
 class FormLimits(Struct, frozen=True):

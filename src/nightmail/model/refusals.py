@@ -4,7 +4,7 @@
     ├── of a send     OutOfOrder · IdReused · NumberVoided · UnknownRecipient · StaleDevices · MailboxFull
     │                 ShareFull
     ├── of an ack     AckAboveHead
-    ├── of an account HandleTaken · UnknownAccount · UnknownDevice · NotAllowed · ListConflict
+    ├── of an account HandleTaken · HandleConfusable · UnknownAccount · UnknownDevice · NotAllowed · ListConflict
     │                 TooManyBlocked · TooManyDevices · TooManyLinked
     │                 PinNeeded · PinWrong · PinLocked
     ├── of keys       NoKeys · IdentityFixed
@@ -288,6 +288,17 @@ class TooManyLinked(Refusal, frozen=True, tag=0x3C):
         return f"an account can have {self.limit} devices at once"
 
 
+class HandleConfusable(Refusal, frozen=True, tag=0x3D):
+    """The handle looks like another one that is somebody's."""
+
+    word = "handle_confusable"
+    handle: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.handle!r} looks like a handle that is taken"
+
+
 class Malformed(Refusal, frozen=True, tag=0x40):
     """The record breaks a limit of form, or is no record."""
 
@@ -368,8 +379,8 @@ class NotYet(Refusal, frozen=True, tag=0x55):
 AnyRefusal: TypeAlias = (
     OutOfOrder | IdReused | NumberVoided | UnknownRecipient | StaleDevices | MailboxFull | ShareFull
     | AckAboveHead
-    | HandleTaken | UnknownAccount | UnknownDevice | NotAllowed | ListConflict | TooManyBlocked | TooManyDevices
-    | TooManyLinked
+    | HandleTaken | HandleConfusable | UnknownAccount | UnknownDevice | NotAllowed | ListConflict
+    | TooManyBlocked | TooManyDevices | TooManyLinked
     | NoKeys | IdentityFixed
     | PinNeeded | PinWrong | PinLocked
     | Malformed

@@ -30,6 +30,7 @@ class Kept(IntEnum):
     KEYS = 8
     LETTER_CLASSES = 9
     LETTER_PAGE = 10
+    HANDLE = 11
     SHARES = 16
     KNOWN = 17
 
@@ -223,6 +224,22 @@ class Account(Struct, array_like=True):
     """Device numbers only grow, even through closing and registering again."""
     closed: bool = False
     lock: Lock | None = None
+    closed_at: int = 0
+    """When it was closed; 0: it is not, or was closed in fold 1."""
+    claim: int = 0
+    """The number under which its handle is claimed; 0: none."""
+
+
+class HandleClaim(Struct, array_like=True):
+    """Which handle has a look, and so which others may not be registered."""
+
+    handle: str
+    account: int
+    since: int
+    index: int
+    """The number that the account's next device had when the handle was claimed."""
+    until: int = 0
+    """When the claim ends; 0: it does not."""
 
 
 class KnownAccounts(Struct, array_like=True):
@@ -408,6 +425,7 @@ Row: TypeAlias = (
     | LetterClasses
     | LetterPage
     | Account
+    | HandleClaim
     | KnownAccounts
     | Keys
     | Stream

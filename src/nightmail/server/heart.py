@@ -104,6 +104,11 @@ class Heart:
         if time_ms := self.loop.clock_seen.time_ms:
             self._held.remember_time(time_ms)
 
+    @property
+    def is_raised(self) -> bool:
+        """The shard folds with this program's newest version."""
+        return self.loop.state.shard.fold >= NEWEST_FOLD
+
     def close(self) -> None:
         """Waits for what is under way on the threads. The loop must not be driven any more."""
         self.remember_time()

@@ -47,6 +47,8 @@ from .secret_files import secret_from
 
 SECRET_FILE = "accounts.secret"  # noqa: S105 (a name)
 TICK_S = 0.05
+RAISE_MS = 5_000
+"""How long a start waits until the shard folds with the newest version: some requests are refused before."""
 SLOW_TICKS = 20
 """Ticks between two looks at what changes slowly."""
 
@@ -125,6 +127,7 @@ class Node:
             self.listener = ListeningSocket(config.server, application, doors, config.http.connections)
             self._tick_at = loop.time()
             self._tick()
+            await self._until(lambda: heart.is_raised, RAISE_MS)
             await self.listener.start()
         except BaseException:
             self._close()

@@ -80,7 +80,7 @@ class Run:
         self._working: set[asyncio.Task[None]] = set()
         self._name = secrets.token_hex(4)
         persons = range(plan.people)
-        self.handles = [f"verify {self._name} {person}" for person in persons]
+        self.handles = [f"verify.{self._name}.{person}" for person in persons]
         self.ledger = Ledger(self._name, {person: plan.devices_of(person) for person in persons})
         self.checks: list[RedeliveryCheck] = []
         self._proxies: list[Proxy] = []

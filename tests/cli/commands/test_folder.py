@@ -23,7 +23,7 @@ def run(*words: str) -> tuple[int, list[Any], str]:
 def test_a_running_server_is_backed_up_and_the_restored_one_knows_everybody(tmp_path: Path) -> None:
     data, backup, restored = (str(tmp_path / name) for name in ("data", "backup", "restored"))
     with process(Path(data)) as (running, asker):
-        people = [asker.register(f"person {n}") for n in range(5)]
+        people = [asker.register(f"person-{n}") for n in range(5)]
         assert run("check", "--data", data)[0] == 0
         code, said, _ = run("backup", backup, "--data", data)
         assert (code, said[0]["verdict"], said[0]["served"]) == (0, "whole", True)

@@ -30,10 +30,11 @@ def test_a_message_is_sent_and_arrives_once(hand: Hand) -> None:
 
 
 def test_a_contacts_name_wins_over_the_handle_of_a_stranger(hand: Hand) -> None:
-    ada, bob, mum = hand.registers("ada"), hand.registers("bob"), hand.registers("Mum")
-    hand.gets("contacts", "name", "-p", ada, bob, mum)
+    ada, bob, mum = hand.registers("ada"), hand.registers("bob"), hand.registers("mum")
+    name = mum.capitalize()
+    hand.gets("contacts", "name", "-p", ada, bob, name)
     assert hand.gets("send", "-p", ada, mum, "Hello, Mum.")[0]["to"] == bob
-    assert f"to {mum} ({bob})" in hand.types("send", "-p", ada, mum.upper(), "Bye.").stdout
+    assert f"to {name} ({bob})" in hand.types("send", "-p", ada, mum.upper(), "Bye.").stdout
     assert (texts(hand, bob), texts(hand, mum)) == (["Hello, Mum.", "Bye."], [])
 
 

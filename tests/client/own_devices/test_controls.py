@@ -54,7 +54,7 @@ def test_another_account_commands_nothing_by_control_messages() -> None:
     assert alice.events == told
     assert (alice.store.marked(ReadMark.UNREAD), alice.machine.sealer.key_stock.keys.account) == (unread, signing)
     assert (alice.store.contacts(), alice.store.history(bob.me.account, 9)) == ([], [])
-    assert alice.store.conversation(carol.me.account).handle == ""
+    assert alice.store.conversation(carol.me.account).handle == "carol", "as her own list names her"
 
 
 def a_past(**changed: object) -> PastMessage:

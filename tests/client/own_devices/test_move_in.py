@@ -87,7 +87,8 @@ def impersonate(town: Town, victim: Device, contact: Device) -> None:
     def meddle(device: int, item: FromServer) -> FromServer:
         if device != victim.me.device or not isinstance(item, Devices) or item.account != contact.me.account:
             return item
-        signed = sign_list(keys.account, item.account, item.version, {keys.address: keys.identity.public})
+        devices = {keys.address: keys.identity.public}
+        signed = sign_list(keys.account, item.account, item.version, devices, handle=contact.me.handle)
         return replace(item, signed=signed.signed)
 
     town.meddle = meddle

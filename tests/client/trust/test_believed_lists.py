@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nightmail.client.events import ListUnsigned, Moved, SecurityCodeChanged, Unreadable
-from nightmail.client.messages import conversation_id
+from nightmail.client.messages import conversation_id, unnamed
 from nightmail.client.outbox.envelopes import new_id
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.e2ee.note import Note, tag_of
@@ -24,7 +24,7 @@ def test_another_key_is_announced_and_what_is_written_then_reaches_the_new_devic
     town.settle()
     alice.says(bob, "two")
     town.settle()
-    assert alice.told(SecurityCodeChanged) == [SecurityCodeChanged(bob.me.account, f"{bob.me.account:x}", False)]
+    assert alice.told(SecurityCodeChanged) == [SecurityCodeChanged(bob.me.account, "bob", False)]
     assert new.heard()[-1] == "two"
 
 
@@ -34,7 +34,7 @@ def test_an_account_that_has_not_signed_a_list_is_told_once_and_gets_everything_
     for text in ("one", "two"):
         alice.says(bob, text)
         pass_time(town, 1_000, 10_000)
-    assert alice.told(ListUnsigned) == [ListUnsigned(bob.me.account, f"{bob.me.account:x}")]
+    assert alice.told(ListUnsigned) == [ListUnsigned(bob.me.account, unnamed(bob.me.account))]
     bob.connect()
     pass_time(town, 1_000, 300_000)
     assert bob.heard() == ["one", "two"]
@@ -53,7 +53,7 @@ def test_if_the_former_key_was_verified_nothing_is_sealed_before_the_person_acce
     town.settle()
     town.wait(400_000)
     town.settle()
-    assert alice.told(SecurityCodeChanged) == [SecurityCodeChanged(bob.me.account, f"{bob.me.account:x}", True)]
+    assert alice.told(SecurityCodeChanged) == [SecurityCodeChanged(bob.me.account, "bob", True)]
     assert (new.heard(), alice.state(message)) == ([], "pending")
     assert agrees(town, alice, bob, verified=False)
     alice.look()
@@ -80,15 +80,14 @@ def test_a_second_change_of_key_does_not_lift_what_the_first_one_held() -> None:
     alice.says(bob, "three")
     town.settle()
     pass_time(town, 400_000, 400_000)
-    who, name = bob.me.account, f"{bob.me.account:x}"
-    changes = [SecurityCodeChanged(who, name, verified) for verified in (True, False)]
+    changes = [SecurityCodeChanged(bob.me.account, "bob", verified) for verified in (True, False)]
     assert alice.told(SecurityCodeChanged) == changes
     alice.cut()
     alice.connect()  # everything that waits is tried again
     town.settle()
     assert (second.heard(), third.heard(), alice.state(message)) == ([], [], "pending")
     # What the person agreed to was the key in between, which is not the account's any more.
-    assert not alice.machine.agree(who, town.now, key=key_of_second, verified=False)
+    assert not alice.machine.agree(bob.me.account, town.now, key=key_of_second, verified=False)
     pass_time(town, 400_000)
     assert third.heard() == []
     assert agrees(town, alice, bob, verified=False)

@@ -20,10 +20,9 @@ from nightmail.client.events import (
     SentAck,
     Unreadable,
 )
-from nightmail.client.messages import Message, Tick
+from nightmail.client.messages import Message, Tick, unnamed
 from nightmail.client.store.search import Found, text_of
-from nightmail.model.handles import spelled
-from nightmail.model.ids import MessageId, account_id, account_of
+from nightmail.model.ids import MessageId, account_of
 
 from .lines import Notice, ShownMessage
 from .model import ConversationSummary
@@ -111,7 +110,7 @@ class Conversations:
 
     def name(self, peer: int) -> str:
         name = self._names.of(peer)
-        return self._typed.get(peer, name) if name == f"{peer:x}" else name
+        return self._typed.get(peer, name) if name == unnamed(peer) else name
 
     def search(self, words: str) -> list[Found]:
         return self.client.search(words)
@@ -123,9 +122,9 @@ class Conversations:
         found = resolve(self.client, word)
         if isinstance(found, int):
             return found
-        found = spelled(found)
-        self._typed[account := account_id(found)] = found
-        return account
+        contact = self.client.people.get(found)
+        self._typed[contact.account] = contact.handle
+        return contact.account
 
     async def send(self, peer: int, text: str, reply_to: str) -> None:
         """Queue a message. It is durable when this returns."""

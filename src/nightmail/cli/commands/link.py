@@ -20,7 +20,7 @@ from nightmail.cli.profiles import (
     STORE_FILE,
     chosen,
     client_of,
-    folder_for,
+    folder_of,
     named,
     profile_option,
     remember_servers,
@@ -35,7 +35,6 @@ from nightmail.client.errors import Misused
 from nightmail.client.events import Moved
 from nightmail.client.own_devices import link_request
 from nightmail.client.own_devices.link_request import LinkRequest
-from nightmail.model.handles import spelled
 
 
 @click.command("link", short_help="Add another device to an account.")
@@ -69,8 +68,7 @@ def command(
         client = client_of(path, servers_of(path, servers), ca_file=ca_file)
         _approve(client, LinkRequest.parse(code), yes, timeout, as_json)
         return
-    what = spelled(what)
-    path = named(profile) if profile else folder_for(what)
+    path = named(profile) if profile else folder_of(what)
     is_new = not (path / STORE_FILE).exists()
     secret = secret_to_keep() if is_new else secret_for(path)
     found = servers_of(path, servers)

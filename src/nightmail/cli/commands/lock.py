@@ -16,6 +16,7 @@ from nightmail.cli.unlocking import secret_for
 from nightmail.cli.waiting import run_within, timeout_option
 from nightmail.client import Client
 from nightmail.client.profile.pin import pin_token
+from nightmail.model.ids import account_id
 
 
 @click.group("lock", short_help="Set or remove the PIN that protects an account from takeover.")
@@ -68,7 +69,7 @@ def _say(handle: str, as_json: bool, *, locked: bool) -> None:
 
 async def _set(client: Client, pin: str) -> str:
     async with client:
-        token = await asyncio.to_thread(pin_token, client.identity.account, pin)
+        token = await asyncio.to_thread(pin_token, account_id(client.identity.handle), pin)
         await client.http.set_lock(token)
         return client.identity.handle
 

@@ -19,7 +19,7 @@ from nightmail.cli.profiles import (
     STORE_FILE,
     anonymous_http,
     client_of,
-    folder_for,
+    folder_of,
     named,
     remember_servers,
     server_options,
@@ -31,7 +31,7 @@ from nightmail.cli.waiting import run_within, timeout_option
 from nightmail.client import Client
 from nightmail.client.errors import Misused, Refused
 from nightmail.client.store.rows import Identity
-from nightmail.model.handles import spelled
+from nightmail.model.handles import spellings
 
 
 @click.command("register", short_help="Create an account with its first device.")
@@ -63,8 +63,8 @@ def command(
     The profile folder holds the device's token, outbox and history, encrypted, and the addresses of the servers.
     Registering again with the same profile is safe: it stays the same device.
     """
-    handle = spelled(handle)
-    path = named(profile) if profile else folder_for(handle)
+    handle = spellings(handle)[0]
+    path = named(profile) if profile else folder_of(handle)
     is_new = not (path / STORE_FILE).exists()
     secret = secret_to_keep() if is_new else secret_for(path)
     found = servers_of(path, servers)
@@ -82,7 +82,7 @@ def command(
             shutil.rmtree(path, ignore_errors=True)
         raise
     remember_servers(path, found, ca_file)
-    _say(path, handle, identity, found, as_json)
+    _say(path, identity.handle, identity, found, as_json)
 
 
 class Proof(NamedTuple):

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from nightmail.client.errors import Misbehaved
 from nightmail.client.events import Gap, QueueEmpty, Unreadable
 from nightmail.client.machine.context import Context
-from nightmail.client.messages import Message, Tick
+from nightmail.client.messages import Message, Tick, unnamed
 from nightmail.client.store.rows import MessageNumber, Missed, ReadMark
 from nightmail.client.trust.device_lists import DeviceLists
 from nightmail.client.trust.sealer import Sealer
@@ -62,6 +62,8 @@ class Inbox:
         """When a device that is not provisioned looks whether it is stuck."""
         self._drained = False
         """The server has handed everything out, and some of it is held."""
+        self._looked_up: set[int] = set()
+        """Accounts without a handle whose list was asked for over this connection."""
 
     # --- the connection and the clock -----------------------------------------------------------
 
@@ -75,6 +77,7 @@ class Inbox:
         self._next.clear()
         self.held_entries = self.held_bytes = 0
         self._strangers.clear()
+        self._looked_up.clear()
         self._stuck_at, self._drained = None, False
         self._parked.lost()
 
@@ -325,7 +328,18 @@ class Inbox:
         if message.at > conversation.seen:
             conversation = replace(conversation, seen=message.at)
             context.store.put_conversation(conversation)
-        context.tell(replace(message, handle=conversation.handle or f"{message.peer:x}"))
+        if not conversation.handle:
+            self._learn_handle(message.peer)
+        context.tell(replace(message, handle=conversation.handle or unnamed(message.peer)))
+
+    def _learn_handle(self, peer: int) -> None:
+        """Only the peer's signed list names its handle. Ask for it once: an old list names none.
+
+        For a copy of an own message nobody has asked for the recipient's list on this device yet.
+        """
+        if peer not in self._looked_up and self._context.online:
+            self._looked_up.add(peer)
+            self._lists.want(peer, (self, peer), lambda _: None, lambda: None)
 
 
 def _numbers(item: Entries | Gone) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from nightmail.client.errors import Misbehaved
 from nightmail.client.events import Event
 from nightmail.client.limits import ClientLimits
+from nightmail.client.messages import unnamed
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import Identity
 from nightmail.e2ee.chance import Chance
@@ -56,8 +57,8 @@ class Context:
         self.events.append(event)
 
     def handle(self, account: int) -> str:
-        """The handle of an account; its number in hex if this device never learned it."""
-        return self.store.conversation(account).handle or f"{account:x}"
+        """The handle of an account, to be shown."""
+        return self.store.conversation(account).handle or unnamed(account)
 
     def ask(self, body: SaidByDevices, answered: OnAnswer | None = None) -> None:
         """Send a record, after the next commit; `answered` gets the answer, unless the connection is lost first."""

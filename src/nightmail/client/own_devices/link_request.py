@@ -32,8 +32,8 @@ from nightmail.e2ee.identity import IDENTITY_BYTES, Address
 from nightmail.e2ee.keys import make_keys
 from nightmail.e2ee.provision import SECRET_BYTES
 from nightmail.e2ee.state import decode_keys, encode_keys
-from nightmail.model.handles import spelled
-from nightmail.model.ids import account_id, account_of
+from nightmail.model.handles import spelled, spellings
+from nightmail.model.ids import account_id, account_ids, account_of
 from nightmail.model.words import Platform
 
 from .pairing import ERRAND
@@ -85,10 +85,10 @@ class LinkRequest(Struct, frozen=True, array_like=True):
 
 
 def choose_identity(handle: str) -> Identity:
-    """The identity of a device to which the server has not given a number yet."""
-    chance, handle = SystemRandom(), spelled(handle)
+    """The identity of a device to which the server has not given a number yet. Its handle is as it was written."""
+    chance = SystemRandom()
     token, registration = chance.randbytes(TOKEN_BYTES), chance.getrandbits(REGISTRATION_BITS)
-    return Identity(handle, account_id(handle), 0, registration, token)
+    return Identity(handle, account_id(spelled(handle)), 0, registration, token)
 
 
 def token_digest(identity: Identity) -> str:
@@ -112,7 +112,7 @@ def begin(
             store.put_errand(ERRAND, SYSTEM.draw(SECRET_BYTES))
             store.commit()
         row, secret_word = store.own_keys(), store.errand(ERRAND)
-        if identity.device or identity.handle != spelled(handle) or row is None or secret_word is None:
+        if identity.device or spelled(identity.handle) != spelled(handle) or row is None or secret_word is None:
             raise Misused(f"the profile {path} is in use already")
         public = decode_keys(row.state).identity.public.encode()
         return LinkRequest(
@@ -134,11 +134,15 @@ def finish(path: str | os.PathLike[str], device: int, secret: Secret | None = No
 
 
 def become(store: Store, device: int) -> Identity:
-    """The server has given this device its number. Raises Misused if the number is not for this device."""
-    identity, row = store.identity(), store.own_keys()
-    if identity is None or account_of(device) != identity.account or identity.device not in (0, device):
+    """The server has given this device its number, and so decided which handle was meant.
+
+    Raises Misused if the number is not for this device.
+    """
+    identity, row, account = store.identity(), store.own_keys(), account_of(device)
+    meant = [each for each in spellings(identity.handle) if account in account_ids(each)] if identity else []
+    if identity is None or not meant or identity.device not in (0, device):
         raise Misused("this device did not ask for that number")
-    identity = replace(identity, device=device)
+    identity = replace(identity, handle=meant[0], account=account, device=device)
     store.put_identity(identity)
     if row is not None:
         keys = replace(decode_keys(row.state), address=Address(device, identity.registration))

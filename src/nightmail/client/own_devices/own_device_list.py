@@ -101,13 +101,14 @@ class OwnDeviceList:
         known = self._believed.of(item.account)
         newest = self._newest(known)
         shown = known is not None and item.signed == known.signed
+        is_right = known is not None and known.devices == wanted and known.handle == self._context.identity.handle
         behind = item.version < newest.version or (item.version == newest.version and item.signed != newest.signed)
-        if known is not None and known.devices == wanted and shown and not behind:
+        if known is not None and is_right and shown and not behind:
             self._told_jump = False
             self.retry.reset()
             self._listed(known)
             return
-        if known is not None and known.devices == wanted and known.signed == self._taken and not shown:
+        if known is not None and is_right and known.signed == self._taken and not shown:
             # The server said that it took this list, and shows another. Signing in a circle would not help.
             self._taken = b""
             self.retry.later()
@@ -115,12 +116,13 @@ class OwnDeviceList:
         if not self._may_sign(item, newest):
             return
         # A list that was signed and not confirmed is sent again as it was, if it is still the next one.
-        if known is not None and known.devices == wanted and known.version == item.version + 1:
+        if known is not None and is_right and known.version == item.version + 1:
             signed = known
         else:
             signed = sign_list(
-                self._key_stock.keys.account, item.account, item.version + 1, wanted, self._departed(item, wanted)
-            )
+                self._key_stock.keys.account, item.account, item.version + 1, wanted, self._departed(item, wanted),
+                self._context.identity.handle,
+            )  # fmt: skip
         if (signed.version, signed.devices) == self._refused and self._pending:
             # The server refuses this very list, and names every other device on it: so the pending one is gone.
             address = next(iter(self._pending))

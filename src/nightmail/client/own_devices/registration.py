@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
-from nightmail.client.errors import Misused
+from nightmail.client.errors import Misused, Refused
 from nightmail.client.link.http import Http
 from nightmail.client.profile.pin import pin_token
 from nightmail.client.profile.profile import Profile
 from nightmail.client.store.rows import Identity
+from nightmail.model.handles import spelled, spellings
+from nightmail.model.ids import account_id
 from nightmail.model.words import Platform
 
 from .link_request import become, choose_identity, token_digest
@@ -51,7 +51,7 @@ async def join(profile: Profile, applicant: Applicant, http: Http, find_ms: int)
         identity = choose_identity(handle)
         store.put_identity(identity)
         store.commit()
-    if handle and identity.handle != handle:
+    if handle and spelled(identity.handle) != spelled(handle):
         raise Misused(f"the profile {profile.path} belongs to {identity.handle!r}, not to {handle!r}")
     if identity.device:
         return identity
@@ -59,18 +59,26 @@ async def join(profile: Profile, applicant: Applicant, http: Http, find_ms: int)
         return become(store, await _find_number(identity, http, find_ms))
     if not handle:
         raise Misused(f"the profile {profile.path} was never finished: register its handle, or link it")
-    identity = replace(identity, device=await _register(identity, applicant, http))
-    store.put_identity(identity)
-    store.commit()
-    return identity
+    return become(store, await _register(identity, applicant, http))
 
 
 async def _register(identity: Identity, applicant: Applicant, http: Http) -> int:
-    token = await asyncio.to_thread(pin_token, identity.account, applicant.pin) if applicant.pin else b""
-    joined = await http.register(
-        identity, applicant.label, applicant.platform, code=applicant.code, pin_token=token
-    )  # fmt: skip
-    return int(joined.device, 16)
+    """The number of this device. The server decides which handle the text means, and a PIN is bound to its handle."""
+    wrong: Refused | None = None
+    for handle in reversed(spellings(identity.handle) if applicant.pin else (identity.handle,)):
+        token = await asyncio.to_thread(pin_token, account_id(handle), applicant.pin) if applicant.pin else b""
+        try:
+            joined = await http.register(
+                identity, applicant.label, applicant.platform, code=applicant.code, pin_token=token
+            )
+        except Refused as refused:
+            if refused.code != "pin_wrong":
+                raise
+            wrong = refused
+        else:
+            return int(joined.device, 16)
+    assert wrong is not None
+    raise wrong
 
 
 async def _find_number(identity: Identity, http: Http, find_ms: int) -> int:

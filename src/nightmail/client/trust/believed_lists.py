@@ -1,8 +1,9 @@
 """Which device lists are believed. The server hands lists out; only an account's own key can sign one.
 
-Knows:   the newest list of each account, its key, and whether the person has compared safety numbers.
-Touches: trusted rows; the sessions of an account whose key changed.
-Never:   believes in a device that its account has not signed for, or forgets a key that was seen.
+Knows:   the newest list of each account, its key, its handle, and whether the person has compared safety numbers.
+Touches: trusted rows; the handle of a conversation; the sessions of an account whose key changed.
+Never:   believes in a device that its account has not signed for, or forgets a key that was seen; nor a list that names
+         another handle than the person asked for.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from nightmail.client.events import ListRefused, ListUnsigned, SecurityCodeChang
 from nightmail.client.machine.context import Context
 from nightmail.client.store.rows import DeviceList, Trusted
 from nightmail.e2ee.curves import signing_public
-from nightmail.e2ee.errors import AccountKeyChanged, NotListed, Rejected
-from nightmail.e2ee.lists import SignedDeviceList, check_list
+from nightmail.e2ee.errors import AccountKeyChanged, HandleDiffers, NotListed, Rejected
+from nightmail.e2ee.lists import SignedDeviceList, check_handle, check_list
 from nightmail.e2ee.peers import Peer
 from nightmail.e2ee.state import encode_peer
-from nightmail.model.ids import account_of
+from nightmail.model.ids import account_id, account_of
 from nightmail.model.limits import DAY_MS
 from nightmail.model.rows import Entry
 from nightmail.wire.items import Devices
@@ -88,6 +89,11 @@ class BelievedLists:
             return None
         try:
             self._take(account, item)
+        except HandleDiffers as error:
+            # Two handles have one id, and this account is the other's: the wanted one has the id of the next probe.
+            self._refuse(account, str(error))
+            self._name(account, error.named)
+            return DeviceList(account, 0, {})
         except Rejected as error:
             self._refuse(account, str(error))
             return None
@@ -149,16 +155,28 @@ class BelievedLists:
             signed = check_list(item.signed, account, known)
         except AccountKeyChanged:
             signed = check_list(item.signed, account)
+            check_handle(signed, known)
             _check_named(signed, item)
+            self._check_wanted(signed)
             self._change(account, signed)
             return
         _check_named(signed, item)
+        self._check_wanted(signed)
         self.put(signed)
+
+    def _check_wanted(self, signed: SignedDeviceList) -> None:
+        """Raises HandleDiffers if the person wrote to another handle than the list names."""
+        account, named = signed.account, signed.handle
+        wanted = self._context.store.conversation(account).handle
+        if wanted and wanted != named and (named or account_id(wanted) != account):
+            raise HandleDiffers(account, wanted, named)
 
     def _take_own(self, known: SignedDeviceList | None, item: Devices) -> None:
         """This account's own key never changes, whatever the server says."""
         account = item.account
         signed = check_list(item.signed, account, known)
+        if signed.handle and signed.handle != self._context.identity.handle:
+            raise HandleDiffers(account, self._context.identity.handle, signed.handle)
         if signed.key != (known.key if known else self._account_key()):
             raise AccountKeyChanged(account)
         _check_named(signed, item)
@@ -196,6 +214,15 @@ class BelievedLists:
     def _store(self, row: Trusted, signed: SignedDeviceList) -> None:
         self._context.store.put_trusted(row)
         self._lists[row.account] = signed
+        if signed.handle and row.account != self._context.identity.account:
+            self._name(row.account, signed.handle)
+
+    def _name(self, account: int, handle: str) -> None:
+        """Show the conversation with this account under its handle."""
+        store = self._context.store
+        conversation = store.conversation(account)
+        if conversation.handle != handle:
+            store.put_conversation(replace(conversation, handle=handle))
 
     def _tell_unsigned(self, account: int) -> None:
         """The account registered, and none of its devices has signed a list yet."""

@@ -7,6 +7,7 @@ from typing import TypeAlias
 from nightmail.model.answers import Done, Joined
 from nightmail.model.forms import (
     ACCOUNT_MAX,
+    CLAIM_MAX,
     NUMBER_MAX,
     PIN_BYTES,
     PIN_SALT_BYTES,
@@ -16,7 +17,7 @@ from nightmail.model.forms import (
     out_of,
     too_long_a_label,
 )
-from nightmail.model.ids import account_id
+from nightmail.model.ids import DEVICES_EVER, account_ids
 from nightmail.model.words import Platform
 
 from .body import Author, Body, Pace
@@ -27,6 +28,7 @@ class Registered(Body, frozen=True, tag=16):
 
     `token` is the SHA-256 of the device's token: the token itself is never stored. `verified` says that the operator's
     verification has shown whose the handle is. `pin` is compared with the registration lock; empty: none was given.
+    `claim` is the number under which the handle was claimed; 0: it needs no claim, or was registered in fold 1.
     """
 
     said_by = Author.SERVER
@@ -41,18 +43,59 @@ class Registered(Body, frozen=True, tag=16):
     platform: Platform
     verified: bool = False
     pin: bytes = b""
+    claim: int = 0
 
     def home(self, by: int) -> int:
         return self.account
 
     def form(self, by: int, limits: Form) -> Complaint:
-        if not 1 <= len(self.handle) <= limits.handle_chars:
-            return f"a handle has 1 to {limits.handle_chars} characters"
-        if self.account != account_id(self.handle):
-            return "account is not what follows from the handle"
+        if complaint := _not_a_handle(self.handle, self.account, limits):
+            return complaint
         if len(self.pin) not in (0, PIN_BYTES):
             return f"pin is not a digest of {PIN_BYTES} bytes"
-        return joins(self.account, self.registration, self.token, self.label, limits)
+        return out_of(self.claim, 0, CLAIM_MAX, "claim") or joins(
+            self.account, self.registration, self.token, self.label, limits
+        )
+
+
+class HandleClaimed(Body, frozen=True, tag=27):
+    """A handle is to be registered, and no other that looks like it may be."""
+
+    said_by = Author.SERVER
+    since = 2
+    answered_by = (Done,)
+
+    number: int
+    """Of the claim: all handles that look alike have the same."""
+    handle: str
+    account: int
+    index: int
+    """The number that the account's next device gets. A release from before does not count."""
+
+    def home(self, by: int) -> int:
+        return self.number
+
+    def form(self, by: int, limits: Form) -> Complaint:
+        return (
+            _not_a_handle(self.handle, self.account, limits)
+            or out_of(self.number, 1, CLAIM_MAX, "number")
+            or out_of(self.index, 1, DEVICES_EVER + 1, "index")
+        )
+
+
+class HandleReleased(Body, frozen=True, tag=28):
+    """An account was closed: from `until` on, its handle and all that look like it are to be had again."""
+
+    said_by = Author.SHARD | Author.FOLD
+    since = 2
+
+    number: int
+    account: int
+    index: int
+    until: int
+
+    def home(self, by: int) -> int:
+        return self.number
 
 
 class Closed(Body, frozen=True, tag=20):
@@ -164,9 +207,20 @@ class PinSet(Body, frozen=True, tag=26):
         return out_of(self.account, 1, ACCOUNT_MAX, "account")
 
 
-__all__ = ("Blocked", "Closed", "Known", "KnownForgotten", "PinSet", "ReceiptsSet", "Registered")
-Bodies: TypeAlias = Registered | Closed | Blocked | Known | KnownForgotten | ReceiptsSet | PinSet
+__all__ = (
+    "Blocked", "Closed", "HandleClaimed", "HandleReleased", "Known", "KnownForgotten", "PinSet", "ReceiptsSet",
+    "Registered",
+)  # fmt: skip
+Bodies: TypeAlias = (
+    Registered | HandleClaimed | HandleReleased | Closed | Blocked | Known | KnownForgotten | ReceiptsSet | PinSet
+)
 DeviceBodies: TypeAlias = Closed | Blocked | Known | ReceiptsSet
+
+
+def _not_a_handle(handle: str, account: int, limits: Form) -> Complaint:
+    if not 1 <= len(handle) <= limits.handle_chars:
+        return f"a handle has 1 to {limits.handle_chars} characters"
+    return None if account in account_ids(handle) else "account is not what follows from the handle"
 
 
 def joins(account: int, registration: int, token: bytes, label: str, limits: Form) -> Complaint:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from .accounts import HandleReleased
 from .body import Author, Body
 from .messages import Copied
 from .receipts import Receipted
 
-Told: TypeAlias = Copied | Receipted
+Told: TypeAlias = Copied | Receipted | HandleReleased
 """All that shards may tell each other. A new one travels only once every node folds with a version that knows it."""
 
 
