@@ -33,7 +33,6 @@ from unittest import mock
 import pytest
 from msgspec import structs
 
-from sim.judges.strict import Misstep
 from sim.planted import BUGS, Bug
 from sim.planted.tools import PLANTED_IN, Focus
 from sim.world import town
@@ -155,7 +154,9 @@ def _first_broken(seeds: int, try_one: Callable[[int], object]) -> tuple[BaseExc
         try:
             with _not_for_ever():
                 try_one(seed)
-        except (Exception, Misstep) as broken:  # noqa: BLE001  # however it shows, it shows
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as broken:  # noqa: BLE001  # however it shows, it shows; a worker that dies of it hangs the pool
             return broken, seed
     return NOTHING
 

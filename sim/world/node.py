@@ -268,7 +268,8 @@ class Node(Watcher):
             self.disk.kill()
         for part in (self._rows, self._log):
             if part:
-                part.close()
+                with suppress(PowerCut):  # It may go while a process ends, too.
+                    part.close()
         self._rows, self._log, self.loop = None, None, None
         if self._front:
             self._front.end(silently=lambda: self.world.maybe(0.1))

@@ -18,7 +18,7 @@ from sim.runs import teeth
 from sim.world.plan import Plan, run
 
 SEEDS = {
-    "node": 2, "cluster": 1, "sealed": 4, "forged entries": 2, "forged lists": 2, "forged keys": 4, "owners": 20,
+    "node": 2, "cluster": 1, "sealed": 4, "forged entries": 2, "forged lists": 6, "forged keys": 4, "owners": 20,
     "powercuts": 2, "claims": 2,
 }  # fmt: skip
 

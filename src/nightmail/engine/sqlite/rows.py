@@ -407,7 +407,8 @@ class SqliteRows:
                     connect.truncate_wal(self._database, self._writer)
             except (apsw.Error, OSError, EngineError):
                 pass  # the next start does it, or says what is wrong
-            self._drop_connections()
+            finally:
+                self._drop_connections()
 
     def _drop_connections(self) -> None:
         self._drop_readers()
