@@ -47,7 +47,7 @@ STUCK_SECONDS = 60
 """A world that computes for this long stands still: of CPU time, so that a busy machine stops no sound world."""
 SEEDS = {
     "node": 60, "cluster": 300, "sealed": 150, "forged entries": 60, "forged lists": 60, "forged keys": 60,
-    "owners": 2_000, "powercuts": 1_200, "claims": 30, "handles": 60,
+    "owners": 2_000, "powercuts": 6_000, "claims": 30, "handles": 60,
 }  # fmt: skip
 """The most that are tried."""
 CLAIMS = 3_000
