@@ -49,7 +49,8 @@ def count(state: ShardState, device: int, mailbox: Mailbox, size: int) -> None:
         return
     shares = MailboxShares()
     for lane in Lane:
-        for entry in state.entries.get(queue_id(device, lane), {}).values():
+        # By number: in memory they stand in the order in which they were filed or read, which differs between replays.
+        for _, entry in sorted(state.entries.get(queue_id(device, lane), {}).items()):
             _add(shares, entry.by >> DEVICE_BITS, len(entry.ciphertext))
     mailbox.shared = True
     state.shares.put(device, shares, state.offset)
