@@ -27,7 +27,7 @@ setup: $(READY) ## create .venv with the pinned tools and this package (the othe
 run: $(READY) ## run a server on 127.0.0.1:8640, and print what to try next
 	@$(BIN)/nightmail serve $(ARGS)
 
-demo: $(READY) ## watch three devices and a server that is killed
+demo: $(READY) ## watch four devices, a group, and a server that is killed
 	@$(BIN)/nightmail demo
 
 demo-picture: $(READY) ## draw the demo for the README
@@ -76,6 +76,12 @@ format: $(READY) ## format the code and fix what ruff can fix
 sim: $(READY) ## SEEDS simulated worlds in each mode
 	@$(PY) -m sim.runs.campaign --seeds $(SEEDS) --mode node
 	@$(PY) -m sim.runs.campaign --seeds $(SEEDS) --mode cluster
+	@$(PY) -m sim.runs.groups --seeds $(SEEDS) --mode node
+	@$(PY) -m sim.runs.groups --seeds $(SEEDS) --mode cluster
+	@$(PY) -m sim.runs.schedules --seeds $(SEEDS) --mode node
+	@$(PY) -m sim.runs.schedules --seeds $(SEEDS) --mode cluster
+	@$(PY) -m sim.runs.group_clients --seeds $(SEEDS) --mode node
+	@$(PY) -m sim.runs.group_clients --seeds $(SEEDS) --mode cluster
 
 powercuts: $(READY) ## N power cuts over the real log and the real rows
 	@$(PY) -m sim.runs.powercuts --cuts $(or $(N),20000)

@@ -13,10 +13,12 @@ import asyncio
 import json
 import math
 import sys
+import time
 from pathlib import Path
 
 from msgspec import Struct, structs
 
+from bench.node.machine import usage
 from nightmail.server.config import SETTINGS
 from nightmail.testing import RunningServer, running_server
 from nightmail.testing.running import SMALL
@@ -29,6 +31,10 @@ SECONDS = 6.0
 """Of calm, and then of each attack."""
 TIMES_CALM, ENOUGH_MS, CONNECT_MS = 5, 50.0, 1_000.0
 """The pair's p99 stays under so many times its calm value, or under so many ms; a newcomer is let in within this."""
+
+TRIES = 3
+"""An attack that misses its bounds is tried again. A machine that others use stands still now and then, also in calm
+moments; what the server does wrong, it does each time."""
 
 DEFAULTS = {name: SETTINGS[name].default for name in SMALL if name.startswith(("gateway.address", "http."))}
 """A server for tests has no such limits; this one is like any other."""
@@ -45,6 +51,13 @@ class Result(Struct, frozen=True):
     """Connections, requests and records of the attackers that the server refused or ended."""
     rss_mib: float
     """Memory of the server at the end of the attack."""
+    cpu_share: float = 0.0
+    """Of one core, that the server used during the attack."""
+    waited_share: float = 0.0
+    """Of the attack's time, that its event loop stood ready while something else had the core. A bound that is missed
+    with much of it says more about the machine than about the server."""
+    tries: int = 1
+    """How many times the attack was run. The other figures are those of the last one."""
 
     def is_within_bounds(self) -> bool:
         calm, p99, connect = (
@@ -75,13 +88,24 @@ async def run(name: str, seconds: float, server: RunningServer) -> Result:
     )  # fmt: skip
     # The attackers need a moment to start; what they do before the pair talks again hurts nobody less.
     await asyncio.sleep(1.0)
+    began, before = time.monotonic_ns(), usage(pid)
     waits, connect_s = await asyncio.gather(pair.talk(seconds), slowest_newcomer_s(port, newcomer, seconds))
-    memory = rss_mib(pid)
+    elapsed, used, memory = time.monotonic_ns() - began, usage(pid).since(before), rss_mib(pid)
     said, _ = await attackers.communicate()
     return Result(
         name, finite(quantile_ms(calm, 0.99)), finite(quantile_ms(waits, 0.99)), finite(connect_s * 1_000),
         json.loads(said)["refused"] if said else 0, memory,
+        round(used.cpu / elapsed, 2), round(used.waited / elapsed, 2),
     )  # fmt: skip
+
+
+def attack(name: str, seconds: float, tries: int) -> Result:
+    """Run an attack against a new server, and print how it went."""
+    with running_server(DEFAULTS) as server:
+        result = structs.replace(asyncio.run(run(name, seconds, server)), tries=tries)
+    cells = "".join(f"{each!s:>10}" for each in structs.astuple(result)[1:])
+    print(f"{name:28}{cells}  {'' if result.is_within_bounds() else 'MISSED'}", file=sys.stderr, flush=True)
+    return result
 
 
 def main(words: list[str] | None = None) -> int:
@@ -92,14 +116,14 @@ def main(words: list[str] | None = None) -> int:
     names: list[str] = options.only.split(",") if options.only else list(ATTACKS)
     if unknown := [name for name in names if name not in ATTACKS]:
         parser.error(f"no such attack: {', '.join(unknown)}; there are {', '.join(ATTACKS)}")
-    print(f"{'attack':28}{'calm p99':>10}{'p99':>10}{'connect':>10}{'refused':>10}{'RSS MiB':>10}", file=sys.stderr)
+    titles = ("calm p99", "p99", "connect", "refused", "RSS MiB", "CPU", "waited", "tries")
+    print(f"{'attack':28}{''.join(f'{title:>10}' for title in titles)}", file=sys.stderr)
     results: list[Result] = []
     for name in names:
-        with running_server(DEFAULTS) as server:
-            result = asyncio.run(run(name, options.seconds, server))
+        result = attack(name, options.seconds, 1)
+        while not result.is_within_bounds() and result.tries < TRIES:
+            result = attack(name, options.seconds, result.tries + 1)
         results.append(result)
-        cells = "".join(f"{each!s:>10}" for each in structs.astuple(result)[1:])
-        print(f"{name:28}{cells}  {'' if result.is_within_bounds() else 'MISSED'}", file=sys.stderr, flush=True)
     print(json.dumps([structs.asdict(result) for result in results]))
     return 0 if all(result.is_within_bounds() for result in results) else 1
 

@@ -16,10 +16,10 @@ import resource
 import sys
 from collections.abc import Awaitable, Callable
 
-from nightmail.model.ids import account_id
+from nightmail.model.ids import DEVICE_BITS, account_id
 from nightmail.model.records import Claimed, Listed
 from nightmail.model.refusals import RateLimited
-from nightmail.wire.items import Answered, Ask, Look
+from nightmail.wire.items import Answered, Ask, Foreground, LogFetch, Look, Peek, Ping, ReceiptsLook, Typing, Watch
 
 from .calm import WINDOW, message
 from .connection import BINARY, CONTINUATION, FIN, HANDSHAKE, PING, Connection, Person, Refused, frame, register
@@ -56,7 +56,13 @@ class Attack:
         await asyncio.gather(*(member(number) for number in range(count)))
 
     async def person(self, name: str, address: str = ADDRESSES[0]) -> Person:
-        return await register(self.port, f"hostile-{name}", address)
+        """An account of the attackers', as soon as their address may register one."""
+        while True:
+            try:
+                return await register(self.port, f"hostile-{name}", address)
+            except Refused:
+                self.refused += 1
+                await asyncio.sleep(PIECE_S)
 
     async def flood(self, connection: Connection, piece: bytes) -> None:
         """Repeat a frame at the rate, until the connection ends."""
@@ -209,6 +215,44 @@ async def looks(attack: Attack) -> None:
     await attack.again(once)
 
 
+async def presence(attack: Attack) -> None:
+    """Watching, asking, typing, coming and going, of accounts that nobody has asked for before."""
+
+    async def once(number: int) -> None:
+        who = await attack.person(f"presence-{number}", ADDRESSES[number % 2])
+        async with Connection(attack.port, ADDRESSES[number % 2]) as connection:
+            await connection.greet(who)
+            guess = number << 32
+            while True:
+                people = tuple(range(guess + 1, guess + 101))
+                guess += 100
+                await connection.items(
+                    Watch(1, people[:32]), Peek(2, people), *map(Typing, people[:40]),
+                    *(Foreground(bool(turn & 1)) for turn in range(40)), Typing(attack.victim >> DEVICE_BITS), Ping(1),
+                )  # fmt: skip
+                await _count_limited(attack, connection)
+
+    await attack.crowd(8, once)
+
+
+async def group_fetches(attack: Attack) -> None:
+    """Logs of thousands of groups that the attacker is not in, each to be attended, and receipts of many numbers."""
+    who = await attack.person("group-fetches")
+
+    async def once() -> None:
+        async with Connection(attack.port, ADDRESSES[0]) as connection:
+            await connection.greet(who)
+            group = 2
+            while True:
+                fetches = (LogFetch(ref, group + 2 * ref, 0, True) for ref in range(1, 61))
+                receipts = (ReceiptsLook(ref, group, tuple(range(1, 65))) for ref in range(61, 65))
+                await connection.items(*fetches, *receipts)
+                group += 120
+                await _count_limited(attack, connection)
+
+    await attack.again(once)
+
+
 async def large_sends(attack: Attack) -> None:
     who, to = await attack.person("large"), await attack.person("absent")
     number = 0
@@ -259,6 +303,8 @@ ATTACKS: dict[str, Callable[[Attack], Awaitable[None]]] = {
     "health_flood": health_flood,
     "key_claims": key_claims,
     "looks": looks,
+    "presence": presence,
+    "group_fetches": group_fetches,
     "large_sends": large_sends,
     "handles": handles,
 }

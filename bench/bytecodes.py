@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING
 import nightmail
 from bench.figures import say
 from nightmail.core.state import NEWEST_FOLD, ShardState
+from nightmail.gateway.limits import GatewayLimits
 from nightmail.model.ids import SERVER
 from nightmail.model.records import Acked, FoldRaised, ReceiptsAcked
 from nightmail.model.words import Lane
 from nightmail.wire.items import Ask, Receipts
-from tests.gateway.rig import PHONE, TABLET, Phone, Town, a_message
+from tests.gateway.rig import BEN, PHONE, TABLET, Phone, Town, a_message
 
 if TYPE_CHECKING:
     from _typeshed import TraceFunction
@@ -66,7 +67,8 @@ class Counted:
 
 def measure(in_frame: int, frames: int) -> dict[str, int]:
     """Bytecodes per message, by room: sent, delivered, acknowledged, and the receipt acknowledged."""
-    town = Town(new_state=ShardState)
+    messages = (WARM_UP + frames) * in_frame
+    town = Town(GatewayLimits(sends_burst=messages), new_state=ShardState)
     town.register("ada", "ben")
     town.fold(SERVER, FoldRaised(NEWEST_FOLD))
     ada, ben = town.connect(PHONE), town.connect(TABLET)
@@ -76,6 +78,8 @@ def measure(in_frame: int, frames: int) -> dict[str, int]:
             counted.start()
         exchange(town, ada, ben, frame * in_frame + 1, in_frame)
     counted.stop()
+    sent = town.loop.state.streams.there((PHONE, BEN)).lanes[Lane.NORMAL].last
+    assert sent == messages, f"{messages - sent} messages were refused"
     return {room: round(count / (frames * in_frame)) for room, count in sorted(counted.rooms.items())}
 
 

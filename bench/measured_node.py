@@ -10,20 +10,22 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from nightmail.engine.data_folder import DataFolder
 from nightmail.engine.filelog import FileLog
 from nightmail.engine.filelog.files import OsFiles
-from nightmail.engine.loop import Loop, LoopLimits, Watcher
-from nightmail.engine.ports import Checkpoint, Failed, Found, Log, Overtaken, Post, Rows, Stored
+from nightmail.engine.loop import Loop, LoopLimits
+from nightmail.engine.ports import Checkpoint, Failed, Found, Log, Overtaken, Post, Rows
 from nightmail.engine.sqlite import SqliteRows
+from nightmail.engine.watcher import Watcher
 from nightmail.engine.worker import Worker
 from nightmail.model.effects import Effect
 from nightmail.model.records import Record
 from nightmail.model.rows import Need
+from sim.faults.log_wrapper import LogWrapper
 from sim.faults.rows_wrapper import RowsWrapper
 
 from .meter import Account, Meter, Sample, read_threads, read_written
@@ -52,11 +54,12 @@ class MeasuredLoop(Loop):
         self.meter.switch(before)
 
 
-class MeasuredLog:
+class MeasuredLog(LogWrapper):
     """A `Log` whose own work is charged to the log, and whose callbacks are charged to the fold."""
 
     def __init__(self, log: Log, meter: Meter) -> None:
-        self._log, self._meter = log, meter
+        super().__init__(log)
+        self._meter = meter
         self.records = 0
         self.batches = 0
 
@@ -69,32 +72,7 @@ class MeasuredLog:
             done(first)
             self._meter.switch(before)
 
-        self._log.append(at, records, appended)
-
-    @property
-    def last(self) -> int:
-        return self._log.last
-
-    @property
-    def tight(self) -> bool:
-        return self._log.tight
-
-    @property
-    def is_full(self) -> bool:
-        return self._log.is_full
-
-    @property
-    def batch_bytes_max(self) -> int:
-        return self._log.batch_bytes_max
-
-    def replay(self, after: int) -> Iterator[Stored]:
-        return self._log.replay(after)
-
-    def trim(self, upto: int, now: int) -> None:
-        self._log.trim(upto, now)
-
-    def close(self) -> None:
-        self._log.close()
+        self.log.append(at, records, appended)
 
 
 class MeasuredRows(RowsWrapper[Rows]):

@@ -35,15 +35,19 @@ from nightmail.e2ee.peers import Peer
 from nightmail.model.ids import account_id, device_id
 from nightmail.model.words import Kind
 
+from .group_seal import MEMBERS, GroupTalk
+from .group_sending import GroupSender
 from .meter import fixed_work
 from .sending import Sender
 
-Senders: TypeAlias = "dict[str, Sender]"
+Senders: TypeAlias = "dict[str, Sender | GroupSender]"
 
 NOW = 1_760_000_000_000
 IDLE_US = 560.0
 CONTENT_BYTES = 200
 LONG_BYTES = 1_000
+GROUPS = (5, 500, 1_000)
+"""Members of the groups that a whole send is measured in."""
 WORDS = "The quick brown fox jumps over the lazy dog, and then it sits down and writes home about it. "
 
 
@@ -101,6 +105,19 @@ def per_call(count: int, act: Callable[[], object]) -> float:
     return (time.thread_time_ns() - began) / count / 1_000
 
 
+def in_a_group(talk: Talk, note: Note, messages: int) -> dict[str, float]:
+    """What does not depend on how many members there are, and what does."""
+    group, sealed, handed = GroupTalk(NOW), list[bytes](), list[bytes]()
+    taken = {"group: seal for everybody": per_call(messages, lambda: sealed.append(group.say(note)))}
+    coming = iter(sealed)
+    taken["group: open"] = per_call(messages, lambda: unpack(group.hear(next(coming))))
+    taken["group: hand on, per device"] = per_call(messages, lambda: handed.append(talk.say(group.handed())))
+    for each in handed:
+        talk.hear(each)  # Keys of what never comes would be stored with the session.
+    taken[f"group: compare {MEMBERS} holders"] = per_call(3, group.may_go_on)
+    return taken
+
+
 def a_round(talk: Talk, fresh: DeviceKeys, first: bytes, senders: Senders, messages: int) -> dict[str, float]:
     """Microseconds of everything, once."""
     content = encode_content(Content(Kind.TEXT, (WORDS * 9)[: CONTENT_BYTES - 7]))
@@ -141,7 +158,18 @@ def a_round(talk: Talk, fresh: DeviceKeys, first: bytes, senders: Senders, messa
         frames: list[bytes] = []
         taken[name] = per_call(few, lambda sender=sender, frames=frames: frames.extend(sender.send()))
         sender.answer(frames)
-    return taken
+    return taken | in_a_group(talk, note, messages)
+
+
+def add_group(folder: Path, members: int, senders: Senders) -> float:
+    """A client in a group of so many; how many seconds of CPU its first message takes, scaled."""
+    place = folder / f"group-{members}"
+    place.mkdir()
+    sender = GroupSender(SqliteStore(place, SYSTEM.draw(32)), members, CONTENT_BYTES)
+    calibration = per_call(3, fixed_work)
+    taken = sender.send_first()
+    senders[f"send to {members:,} members"] = sender
+    return taken / (calibration + per_call(3, fixed_work)) * 2 * IDLE_US
 
 
 GOALS = {"seal": 40.0, "open": 40.0, "begin a session": 2_000.0, "open its first message": 2_000.0,
@@ -165,6 +193,7 @@ def main(arguments: list[str] | None = None) -> int:
             place.mkdir()
             name = f"send to {devices} device{'s' * (devices > 1)}"
             senders[name] = Sender(SqliteStore(place, SYSTEM.draw(32)), devices, CONTENT_BYTES)
+        first_s = {members: add_group(Path(folder), members, senders) for members in GROUPS}
         rounds = [a_round(talk, fresh, first, senders, options.messages) for _ in range(options.rounds)]
     figures = [
         Figure(
@@ -183,7 +212,11 @@ def main(arguments: list[str] | None = None) -> int:
             f"{figure.name:28} {figure.median_us:9.1f} {figure.scaled_us:9.1f} {figure.best_us:9.1f} {goal}",
             file=sys.stderr,
         )
-    print(json.dumps({figure.name: [figure.median_us, figure.scaled_us, figure.best_us] for figure in figures}))
+    found: dict[str, object] = {figure.name: [figure.median_us, figure.scaled_us, figure.best_us] for figure in figures}
+    for members, seconds in first_s.items():
+        print(f"first message to {members:,} members: {seconds:.2f} s, scaled", file=sys.stderr)
+        found[f"first message to {members:,} members, s"] = round(seconds, 3)
+    print(json.dumps(found))
     return 0
 
 

@@ -29,7 +29,15 @@ AUTHORS = {
     Author.DEVICE: "device", Author.SERVER: "server", Author.SHARD: "another shard", Author.FOLD: "follows",
     Author.TIME: "time", Author.OPERATOR: "operator",
 }  # fmt: skip
-ENUMERATIONS: tuple[type[IntEnum], ...] = (words.Lane, words.Kind, words.MessageState, words.Reason, words.Platform)
+ENUMERATIONS: tuple[type[IntEnum], ...] = (
+    words.Lane,
+    words.Kind,
+    words.MessageState,
+    words.Reason,
+    words.Audience,
+    words.PresenceState,
+    words.Platform,
+)
 
 
 def number_of(kind: type[Struct]) -> int:

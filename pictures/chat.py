@@ -11,13 +11,15 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 from textual.pilot import Pilot
 
 from nightmail.cli.chat.app import ChatApp
 from nightmail.cli.chat.lines import MessageLine
-from nightmail.client import Client
+from nightmail.client import Client, Group
 from nightmail.client.messages import Tick
 from nightmail.testing import RegisteredDevice, running_server
 
@@ -34,6 +36,7 @@ async def _draw(people: dict[str, RegisteredDevice]) -> str:
             await (await carol.send("ada", words)).delivered()
         await ada.people.name("carol", "Carol")
         await _talk(ada, bob)
+        await _talk_in_group(ada, bob, carol)
         await ada.verify("bob", ada.safety_number("bob"))
         app = ChatApp(ada, "bob")
         async with app.run_test(size=SIZE) as pilot:
@@ -41,7 +44,7 @@ async def _draw(people: dict[str, RegisteredDevice]) -> str:
             await _settled(app, pilot)
             await bob.close()
             await _say(pilot, "See you there!")
-            await _until(pilot, lambda: _said(app)[-1].tick is Tick.SENT)
+            await _until(pilot.pause, lambda: _said(app)[-1].tick is Tick.SENT)
             await pilot.pause()
             return _FONTS.sub("", app.export_screenshot(title="nightmail chat"))
 
@@ -64,6 +67,21 @@ async def _talk(ada: Client, bob: Client) -> None:
         await receipt.read()
 
 
+async def _talk_in_group(ada: Client, bob: Client, carol: Client) -> None:
+    """Ada has read the first message, and not the second."""
+    group = await ada.create_group("Friends", ["bob", "carol"])
+    for author, words in ((bob, "Who brings the skates?"), (carol, "I have two pairs!")):
+        await _until(asyncio.sleep, partial(_is_in, author, group))
+        receipt = await author.send(group, words)
+        await _until(asyncio.sleep, partial(ada.search, words, group))
+        if author is bob:
+            await ada.read(group, [receipt.message_id])
+
+
+def _is_in(client: Client, group: Group) -> bool:
+    return group.id in client.group_names() and client.group(group).is_joined
+
+
 async def _say(pilot: Pilot[None], words: str) -> None:
     await pilot.press(*["space" if char == " " else char for char in words])
     await pilot.press("enter")
@@ -74,14 +92,13 @@ def _said(app: ChatApp) -> list[MessageLine]:
 
 
 async def _settled(app: ChatApp, pilot: Pilot[None]) -> None:
-    await _until(pilot, lambda: len(_said(app)) == 5 and app.conversations.client.online)
+    await _until(pilot.pause, lambda: len(_said(app)) == 5 and app.conversations.client.online)
 
 
-async def _until(pilot: Pilot[None], is_so: object) -> None:
-    assert callable(is_so)
+async def _until(pause: Callable[[float], Awaitable[None]], is_so: Callable[[], object]) -> None:
     async with asyncio.timeout(30):
         while not is_so():
-            await pilot.pause(0.05)
+            await pause(0.05)
 
 
 def draw() -> str:

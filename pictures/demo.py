@@ -25,7 +25,7 @@ from nightmail.cli.demo.view import View
 from .animated_svg import AnimatedSvg
 
 HEIGHT = 22
-TITLE = "Three devices and a server that is killed: every message arrives once."
+TITLE = "Four devices, a server that is killed, and a group: every message arrives once."
 
 
 class RecordingView(View):

@@ -24,10 +24,11 @@ from nightmail.engine.data_folder import DataFolder
 from nightmail.engine.filelog import FileLog
 from nightmail.engine.filelog.files import Files, OsFiles
 from nightmail.engine.folder_check import check_folder
-from nightmail.engine.loop import Loop, LoopLimits, Watcher
+from nightmail.engine.loop import Loop, LoopLimits
 from nightmail.engine.ports import EngineError
 from nightmail.engine.saver import SaverLimits
 from nightmail.engine.sqlite import SqliteRows
+from nightmail.engine.watcher import Watcher
 from nightmail.model.answers import Said
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.ids import SERVER

@@ -100,7 +100,14 @@ def test_sleeping_and_measuring_are_noticed() -> None:
 
 # --- words ------------------------------------------------------------------------------------
 
-SHARED_NAMES = {"Gap": "the event tells the app of the row"}
+SHARED_NAMES = {
+    "Gap": "the event tells the app of the row",
+    "Group": "what an app sees of the row",
+    **dict.fromkeys(
+        ("AlreadyMember", "GroupFull", "LastAdmin", "NotGroupAdmin", "RemovesItself", "StaleGroup", "UnknownMember"),
+        "the client raises the refusal",
+    ),
+}
 """Name → why two public classes have it."""
 
 

@@ -36,7 +36,7 @@ class Link(asyncio.Protocol):
     __slots__ = ("_partial", "closed_with", "is_open", "retry_ms", "transport")
 
     def __init__(self) -> None:
-        self._partial = b""
+        self._partial: bytes = b""
         self.is_open = False
         self.retry_ms: int | None = None
         """The server refused this connection, and asks to retry after this time."""

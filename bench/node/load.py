@@ -15,14 +15,18 @@ from typing import Any
 import msgspec
 import uvloop
 
+from .group_load import talk_in_group
 from .idle_load import hold
 from .load_messages import Order
 from .machine import raise_open_files
 from .mailbox_load import drain, fill
 from .pair_load import talk
 from .pipes import Pipes
+from .watch_load import watch
 
-JOBS = {"talk": talk, "talk_mqtt": talk, "fill": fill, "drain": drain, "hold": hold}
+JOBS = {
+    "talk": talk, "talk_mqtt": talk, "fill": fill, "drain": drain, "hold": hold, "watch": watch, "group": talk_in_group,
+}  # fmt: skip
 
 
 def _on_mistake(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

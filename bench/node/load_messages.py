@@ -9,17 +9,28 @@ from msgspec import Struct
 from .checks import Tally
 
 
+class Known(Struct, frozen=True):
+    """What a member knows of a group."""
+
+    number: int
+    epoch: int
+    head: bytes
+    has_log: bool
+    """Its entries are in its log, not in mailboxes."""
+
+
 class Order(Struct, kw_only=True):
     """The first line: which job, against whom. Persons have numbers; see `people`."""
 
-    job: Literal["talk", "talk_mqtt", "fill", "drain", "hold"]
+    job: Literal["talk", "talk_mqtt", "fill", "drain", "hold", "watch", "group"]
     port: int
     server: int
     """Process id, for its CPU clock."""
     first: int = 0
     """The first person of this load."""
     count: int = 0
-    """talk: connections, two for each pair. fill: recipients. drain, hold: devices."""
+    """talk: connections, two for each pair. fill: recipients. drain, hold: devices.
+    watch: one that is watched, and its watchers. group: members who are online."""
     people: list[int] = []
     """talk: these instead."""
     window: int = 1
@@ -35,7 +46,7 @@ class Order(Struct, kw_only=True):
     cursor: int = 0
     """drain: how far the devices are when they come back."""
     writers: int = 1
-    """fill: persons who write, numbered from `writer`."""
+    """fill: persons who write, numbered from `writer`. group: members who write, the first of those online."""
     writer: int = 0
     kill: bool = False
     """fill: kill the server immediately after the last answer."""
@@ -43,6 +54,12 @@ class Order(Struct, kw_only=True):
     """Connections being made at a time; 0: all."""
     stay: bool = False
     """drain: remain connected until told otherwise."""
+    present: bool = False
+    """hold: every device is in the foreground."""
+    watching: bool = False
+    """hold: every device watches the person before it."""
+    group: Known | None = None
+    """group: as its members know it."""
     plant: bool = False
     """Ignore one message, to check that the loss is noticed."""
 
@@ -60,6 +77,8 @@ class Seen(Struct, kw_only=True):
 
     messages: int = 0
     """In the window: through the whole cycle."""
+    shown: int = 0
+    """In the window: messages that a device was shown; one that goes to a group is shown to many."""
     seconds: float = 0.0
     server_ns: int = 0
     load_ns: int = 0

@@ -13,12 +13,13 @@ import time
 from typing import NamedTuple
 
 from bench.meter import fixed_work
+from nightmail.server.spare_descriptors import first_spare
 
 CPU_CLOCK = 2
 """CPUCLOCK_SCHED, in the lowest bits of a clock's id: nanoseconds as the scheduler counts them."""
 CALIBRATE_S = 0.25
-SPARE_FILES = 100
-"""Open files that a process needs for itself: its log, its rows, its pipes."""
+SERVER_FILES = 80
+"""Open files that a server needs for itself below those that it keeps free: its log, its rows, its sockets."""
 
 
 def cpu_ns(pid: int) -> int:
@@ -57,9 +58,9 @@ def private_kib(pid: int) -> int:
 
 
 def connections_max() -> int:
-    """How many connections one process may hold here."""
+    """How many connections a server takes here: it turns away what would need one of the descriptors that it keeps."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return hard - SPARE_FILES
+    return first_spare(hard) - SERVER_FILES
 
 
 def raise_open_files() -> None:

@@ -67,34 +67,45 @@ def _us(seen: Seen) -> float:
 
 def idle(at: Stage) -> Iterator[Figures]:
     """Connected devices that send only heartbeats: what an idle connection costs."""
+    yield _held(at, "idle")
+
+
+def idle_present(at: Stage) -> Iterator[Figures]:
+    """The same, with every device in the foreground; then also with one conversation open on each."""
+    yield _held(at, "idle_present", present=True)
+    yield _held(at, "idle_watching", present=True, watching=True)
+
+
+def _held(at: Stage, scenario: str, *, present: bool = False, watching: bool = False) -> Figures:
     settings, count = at.settings, at.connections()
     with at.server(count) as server:
         # A few connect and leave first: the first connection costs more than each further one.
         with at.load(_hold(server, min(10, count))):
             pass
         before = server.private_kib()
-        with at.load(_hold(server, count), IDLE_LOADS) as load:
+        with at.load(_hold(server, count, present=present, watching=watching), IDLE_LOADS) as load:
             if load.ready.why:
-                yield Figures(scenario="idle", broken=load.ready.why)
-                return
+                return Figures(scenario=scenario, broken=load.ready.why)
             connected_kib = server.private_kib()
             seen = load.measure(settings.idle_s)
             after = server.private_kib()
         server.check()
     seen.messages = 0
     figures = at.figures(
-        "idle", seen, IDLE_LOADS, connections=seen.connected, wanted=settings.connections,
+        scenario, seen, IDLE_LOADS, connections=seen.connected, wanted=settings.connections,
         open_files_allow=connections_max(), kib_per_connection=round((after - before) / count, 2),
         kib_when_connected=round((connected_kib - before) / count, 2), heartbeat_s=30, server_mib=after // 1024,
     )  # fmt: skip
     figures.rate = figures.server_us = figures.load_us = None
     if seen.connected < count:
         figures.broken = figures.broken or f"{count - seen.connected} connections were lost"
-    yield figures
+    return figures
 
 
-def _hold(server: Server, count: int) -> Order:
-    return Order(job="hold", port=server.port, server=server.pid, count=count)
+def _hold(server: Server, count: int, *, present: bool = False, watching: bool = False) -> Order:
+    return Order(
+        job="hold", port=server.port, server=server.pid, count=count, present=present, watching=watching
+    )  # fmt: skip
 
 
 def storm(at: Stage) -> Iterator[Figures]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Protocol
 
@@ -77,10 +77,10 @@ async def talk(order: Order, pipes: Pipes) -> None:
     Random(order.first).shuffle(phones)
     writers = [phone for phone in phones if isinstance(phone, Phone) and phone.window]
     open_loop = OpenLoop(writers, order.rate, order.first) if order.rate else None
-    sweeping = asyncio.ensure_future(_sweep(hub))
+    sweeping = asyncio.ensure_future(sweep(hub))
     pipes.say(Seen(tally=hub.tally, connected=hub.ready, why=hub.why))
     while window := await pipes.window():
-        pipes.say(await _measure(window, hub, talkers, open_loop, order.server, pipes))
+        pipes.say(await measure(window, hub, talkers, order.server, pipes, lambda: _compare(talkers), open_loop))
     sweeping.cancel()
 
 
@@ -98,9 +98,11 @@ def _make(order: Order, hub: Hub, numbers: list[int]) -> tuple[list[Talker], lis
     return [*phones], phones
 
 
-async def _measure(
-    window: Window, hub: Hub, talkers: Sequence[Talker], open_loop: OpenLoop | None, server: int, pipes: Pipes
-) -> Seen:
+async def measure(
+    window: Window, hub: Hub, talkers: Sequence[Talker], server: int, pipes: Pipes, compare: Callable[[], None],
+    open_loop: OpenLoop | None = None,
+) -> Seen:  # fmt: skip
+    """Let everybody talk for a window, wait until all is settled, and compare what was written with what came."""
     if open_loop:
         open_loop.go()
     else:
@@ -109,7 +111,7 @@ async def _measure(
     await asyncio.sleep(max(0.0, window.since - time.monotonic()))
     hub.latencies.clear()
     hub.answers.clear()
-    done, began = hub.tally.delivered, time.monotonic()
+    done, shown, began = hub.tally.delivered, hub.tally.shown, time.monotonic()
     before, load_ns = usage(server), time.process_time_ns()
     if window.until:
         await asyncio.sleep(max(0.0, window.until - time.monotonic()))
@@ -117,6 +119,7 @@ async def _measure(
         await pipes.line()
     used, load_ns = usage(server).since(before), time.process_time_ns() - load_ns
     messages, seconds = hub.tally.delivered - done, time.monotonic() - began
+    shown = hub.tally.shown - shown
     latencies, answers = hub.latencies.copy(), hub.answers.copy()
     if open_loop:
         open_loop.stop()
@@ -125,9 +128,9 @@ async def _measure(
     await until(lambda: bool(hub.why) or all(talker.settled for talker in talkers), SETTLE_S)
     for talker in talkers:
         talker.finish()
-    _compare(talkers)
+    compare()
     return Seen(
-        messages=messages, seconds=seconds, load_ns=load_ns,
+        messages=messages, shown=shown, seconds=seconds, load_ns=load_ns,
         server_ns=used.cpu, loop_ns=used.first, system_ns=used.system, waited_ns=used.waited,
         latency=histogram(latencies), answer=histogram(answers), tally=hub.tally, connected=hub.ready, why=hub.why,
     )  # fmt: skip
@@ -141,7 +144,8 @@ def _compare(talkers: Sequence[Talker]) -> None:
             b.inbox.finish(a.written)
 
 
-async def _sweep(hub: Hub) -> None:
+async def sweep(hub: Hub) -> None:
+    """Now and then, have acknowledgements said that nothing else was said with."""
     while True:
         await asyncio.sleep(SWEEP_S)
         hub.sweep(time.monotonic())

@@ -77,27 +77,31 @@ def register_by_engine(folder: Path, count: int) -> None:
     rig = Rig(folder)
     try:
         rig.loop.recover()
-        waiting: dict[int, Record] = {}
-        next_number = joined = 0
-        while joined < count:
-            batch: list[Record] = []
-            while len(waiting) < AT_ONCE and next_number < count:
-                waiting[next_number + 1] = _registered(next_number)
-                batch.append(waiting[next_number + 1])
-                next_number += 1
-            for effect in rig.turn(batch):
-                if not isinstance(effect, Answer):
-                    continue
-                if isinstance(effect.said, Overloaded):
-                    rig.loop.submit(waiting[effect.via])
-                elif isinstance(effect.said, Joined):
-                    del waiting[effect.via]
-                    joined += 1
-                else:
-                    raise Broken(f"{waiting[effect.via]} was told {effect.said}")
+        register(rig, count)
         rig.settle()
     finally:
         rig.close()
+
+
+def register(rig: Rig, count: int) -> None:
+    waiting: dict[int, Record] = {}
+    next_number = joined = 0
+    while joined < count:
+        batch: list[Record] = []
+        while len(waiting) < AT_ONCE and next_number < count:
+            waiting[next_number + 1] = _registered(next_number)
+            batch.append(waiting[next_number + 1])
+            next_number += 1
+        for effect in rig.turn(batch):
+            if not isinstance(effect, Answer):
+                continue
+            if isinstance(effect.said, Overloaded):
+                rig.loop.submit(waiting[effect.via])
+            elif isinstance(effect.said, Joined):
+                del waiting[effect.via]
+                joined += 1
+            else:
+                raise Broken(f"{waiting[effect.via]} was told {effect.said}")
 
 
 def _registered(number: int) -> Record:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 from nightmail.model.answers import Accepted
 from nightmail.model.records import Acked, Envelope, ReceiptsAcked, Sent
@@ -43,6 +44,10 @@ LAZY_S = 0.2
 NORMAL, TEXT, DELIVERED = Lane.NORMAL, Kind.TEXT, MessageState.DELIVERED
 
 
+class Owing(Protocol):
+    def pay(self) -> None: ...
+
+
 class Hub:
     """What all devices of one load process share."""
 
@@ -51,7 +56,7 @@ class Hub:
         self.latencies: list[float] = []
         self.answers: list[float] = []
         self.ready = 0
-        self.owing: deque[tuple[float, Phone]] = deque()
+        self.owing: deque[tuple[float, Owing]] = deque()
         """Who has yet to acknowledge receipts, and by when."""
         self.codes: dict[int, int] = {}
         """Close code (0: none was said) → connections that ended with it."""

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from .figures import Figures
+from .group_scenarios import groups
 from .live_scenarios import busy, crowd, peers, phone, phone_one_way, phone_open
-from .offline_scenarios import idle, offline, storm
+from .offline_scenarios import idle, idle_present, offline, storm
+from .presence_scenarios import watchers
 from .scenario_setup import Stage
+from .schedule_scenarios import schedule, webhooks
 from .size_scenarios import depth
 
 SCENARIOS: dict[str, Callable[[Stage], Iterator[Figures]]] = {
@@ -19,7 +22,12 @@ SCENARIOS: dict[str, Callable[[Stage], Iterator[Figures]]] = {
     "peers": peers,
     "offline": offline,
     "idle": idle,
+    "idle_present": idle_present,
+    "watchers": watchers,
     "storm": storm,
     "depth": depth,
+    "groups": groups,
+    "schedule": schedule,
+    "webhooks": webhooks,
 }
 DEFAULT = tuple(name for name in SCENARIOS if name != "phone_one_way")

@@ -20,8 +20,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from nightmail.core.state import NEWEST_FOLD
+
 from .machine import cpu_ns, private_kib
-from .serve import PROFILE
+from .serve import FOLD, PROFILE
 
 START_S = 300.0
 """A server that has a long log to read may take so long."""
@@ -55,8 +57,8 @@ class ServerFailed(Exception):
     """The server did not start, or ended by itself."""
 
 
-def command(*, profile: bool = False) -> list[str]:
-    return [sys.executable, "-m", *(("bench.node.serve",) if profile else ("nightmail", "serve"))]
+def command(*, wrapped: bool = False) -> list[str]:
+    return [sys.executable, "-m", *(("bench.node.serve",) if wrapped else ("nightmail", "serve"))]
 
 
 def free_port() -> int:
@@ -68,7 +70,9 @@ def free_port() -> int:
 class Server:
     """Use it with `with`; `kill` and `start` as often as wanted in between."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None, profile: int = 0) -> None:
+    def __init__(
+        self, folder: Path, settings: Mapping[str, str] | None = None, profile: int = 0, fold: int = NEWEST_FOLD
+    ) -> None:
         self.folder = folder
         self.port = free_port()
         self._environ = {name: value for name, value in os.environ.items() if not name.startswith("NIGHTMAIL_")}
@@ -79,6 +83,8 @@ class Server:
             "NIGHTMAIL_LOG__LEVEL": "warning",
         }  # fmt: skip
         self._profile, self._profile_file = profile, folder.with_name(folder.name + ".profile")
+        self._wrapped = bool(profile) or fold != NEWEST_FOLD
+        self._environ[FOLD] = str(fold)
         if profile:
             self._environ[PROFILE] = str(self._profile_file)
         self._process: subprocess.Popen[bytes] | None = None
@@ -101,7 +107,7 @@ class Server:
         """Returns when it is ready: after how many seconds."""
         began = time.monotonic()
         self._process = subprocess.Popen(
-            command(profile=bool(self._profile)), env=self._environ, stdout=self._words, stderr=self._words
+            command(wrapped=self._wrapped), env=self._environ, stdout=self._words, stderr=self._words
         )
         while not self._is_ready():
             if self._process.poll() is not None:

@@ -121,6 +121,7 @@ def put_together(parts: list[Seen]) -> Seen:
         setattr(tally, name, sum(getattr(part.tally, name) for part in parts))
     return Seen(
         messages=sum(part.messages for part in parts),
+        shown=sum(part.shown for part in parts),
         seconds=max(part.seconds for part in parts),
         server_ns=max(part.server_ns for part in parts),
         load_ns=sum(part.load_ns for part in parts),

@@ -32,6 +32,7 @@ PREVIOUS = HEADER_BYTES - 5
 PREKEY = 20
 """A byte of a key inside its published form, whichever key it is."""
 KEPT = 40
+LIVES_FORGED = 0.3
 Forge: TypeAlias = Callable[["Forger", Lane, Entry], Entry | None]
 
 
@@ -79,6 +80,10 @@ class Forger:
                 return forged
         if len(self._entries) < KEPT:
             self._entries.append((lane, entry))
+        if entry.life_ms and self._town.habits.forge_entries and self._town.timer_chance.random() < LIVES_FORGED:
+            # It opens, because the life is outside the seal, and it must not live longer for it.
+            self._world.hit("forged: life")
+            return replace(entry, life_ms=self._town.timer_chance.choice((0, 10 * entry.life_ms)))
         return entry
 
     def mac(self, _lane: Lane, entry: Entry) -> Entry:

@@ -101,7 +101,7 @@ class WrongClock:
                     "a leap is not believed", f"the clock is {self.ahead_ms} ms ahead, and is believed at once"
                 )
             self._world.hit("wrong clock believed")
-            self._world.believed_leaps.append(BelievedLeap(self._world.now, self._wrong_ms))
+            self._world.believed_leaps.append(BelievedLeap(since, self._world.now, self._wrong_ms))
 
     def judge(self, loop: Loop, writes_fail: bool) -> None:
         """While writes may fail, nobody can say when the record that ends a doubt is in the log."""

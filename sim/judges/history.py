@@ -45,6 +45,8 @@ class Message:
     accepted_at: int = 0
     is_control: bool = False
     """A word from device to device, which nobody is shown."""
+    sets_timer: bool = False
+    """It sets the timer of its conversation."""
     sealed: dict[int, tuple[int, bytes]] = field(default_factory=dict[int, tuple[int, bytes]])
     """Device → how often the recipient had changed its key when it was sealed for it, and the digest of it."""
     fate: str = "waiting"

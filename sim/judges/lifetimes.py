@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from nightmail.core.state import ShardState
+from nightmail.model.rows import Entry
 from nightmail.model.words import Lane
 from sim.judges.history import History
 from sim.world.world import Broken, World
@@ -24,6 +25,8 @@ class Lifetimes:
         """`late_ms` says how much too late something may end: filed since then, with a timer or without."""
         self._world, self._history, self._ttl_ms = world, history, ttl_ms
         self._state, self._late_ms = state, late_ms
+        self._oldest: dict[int, tuple[int, int]] = {}
+        """Queue → the oldest number in it, and since when it is that."""
         world.later(EVERY_MS, self._look)
 
     def _look(self) -> None:
@@ -34,12 +37,22 @@ class Lifetimes:
     def _judge(self, state: ShardState) -> None:
         now = self._world.now
         for queue, entries in state.entries.items():
-            for entry in entries.values():
+            oldest, since = self._oldest_of(queue, entries, now)
+            for seq, entry in entries.items():
+                if seq != oldest and not entry.life_ms:
+                    continue  # A look at a mailbox ends only its oldest ones, and the next one comes a second later.
                 message = self._history.by_number.get((entry.by, entry.to, Lane(queue & 1), entry.n))
                 life_ms = entry.life_ms or self._ttl_ms
                 if message is None or not message.accepted_at or not life_ms:
                     continue
                 self._world.hit("judged how long something waits")
-                late = now - message.accepted_at - life_ms - self._late_ms(message.accepted_at, bool(entry.life_ms))
+                end = message.accepted_at + life_ms + self._late_ms(message.accepted_at, bool(entry.life_ms))
+                late = now - (end if entry.life_ms else max(end, since))
                 if late > LATE_MS:
                     raise Broken("nothing waits for ever", f"{message.id} should have ended {late} ms ago")
+
+    def _oldest_of(self, queue: int, entries: Mapping[int, Entry], now: int) -> tuple[int, int]:
+        oldest = min(entries, default=0)
+        if self._oldest.get(queue, (0, 0))[0] != oldest:
+            self._oldest[queue] = oldest, now
+        return self._oldest.get(queue, (0, now))

@@ -15,7 +15,9 @@ from nightmail.engine.folding import Folding
 from nightmail.engine.memory import MemoryRows
 from nightmail.engine.ports import Checkpoint, Failed, Log, Overtaken, RowKey, Rows, Stored
 from nightmail.model.rows import Entry, Kept, Mailbox, queue_id
+from sim.faults.log_wrapper import LogWrapper
 from sim.faults.rows_wrapper import RowsWrapper
+from sim.world.poison import Poison
 from sim.world.world import Broken, World
 
 SAME = "replay gives the same state"
@@ -75,6 +77,8 @@ def compare_with_replay(
     recorded = _Recorded([batch for batch in batches if batch.last <= live.offset])
     replayed = Folding(recorded, rows, new_state, lambda _: None, _raise, lambda _: None)
     replayed.rebuild()
+    while replayed.wants_rebuild:
+        replayed.rebuild()
     again = replayed.state
     if again.offset != live.offset:
         raise Broken(SAME, f"ends at {again.offset}, live is at {live.offset}")
@@ -140,9 +144,10 @@ class _Recorded:
     def close(self) -> None: ...
 
 
-class ShadowLog:
+class ShadowLog(LogWrapper):
     def __init__(self, log: Log, shadow: Shadow) -> None:
-        self._log, self._shadow = log, shadow
+        super().__init__(log)
+        self._shadow = shadow
 
     def append(self, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
         def appended(first: int | None) -> None:
@@ -150,34 +155,12 @@ class ShadowLog:
                 self._shadow.keep_batch(Stored(first, at, records))
             done(first)
 
-        self._log.append(at, records, appended)
-
-    @property
-    def last(self) -> int:
-        return self._log.last
-
-    @property
-    def tight(self) -> bool:
-        return self._log.tight
-
-    @property
-    def is_full(self) -> bool:
-        return self._log.is_full
-
-    @property
-    def batch_bytes_max(self) -> int:
-        return self._log.batch_bytes_max
+        self.log.append(at, records, appended)
 
     def replay(self, after: int) -> Iterator[Stored]:
-        for batch in self._log.replay(after):
+        for batch in self.log.replay(after):
             self._shadow.keep_batch(batch)
             yield batch
-
-    def trim(self, upto: int, now: int) -> None:
-        self._log.trim(upto, now)
-
-    def close(self) -> None:
-        self._log.close()
 
 
 class ShadowRows(RowsWrapper[Rows]):
@@ -191,4 +174,5 @@ class ShadowRows(RowsWrapper[Rows]):
 
 
 def _raise(_offset: int, error: Exception) -> None:
-    raise error
+    if not isinstance(error, Poison):
+        raise error

@@ -23,7 +23,7 @@ from nightmail.core.rules import Fold, Needs, Step
 from nightmail.core.state import NEWEST_FOLD, ShardState, Table, encode_row
 from nightmail.core.step import FOLDS, OPTIMISTIC
 from nightmail.model.answers import Accepted
-from nightmail.model.effects import Answer, Effect
+from nightmail.model.effects import Answer, Call, Effect
 from nightmail.model.forms import kem_id, key_id
 from nightmail.model.ids import SERVER, account_of, shard_of
 from nightmail.model.records import AnyBody, Author, Copied, Sent
@@ -172,12 +172,26 @@ class StrictState(ShardState):
         self.receipts = self._watched(self.receipts, Kept.RECEIPTS, self.owns_device)
         self.shares = self._watched(self.shares, Kept.SHARES, self.owns_device)
         self.known = self._watched(self.known, Kept.KNOWN, self.owns)
+        self.groups = self._watched(self.groups, Kept.GROUP, self.owns)
+        self.rosters = self._watched(self.rosters, Kept.ROSTER, self.owns)
+        self.members = self._watched(self.members, Kept.MEMBER, lambda key: self.owns(key[0]))
+        self.chain = self._watched(self.chain, Kept.CHAIN, lambda key: self.owns(key[0]))
+        self.account_groups = self._watched(self.account_groups, Kept.ACCOUNT_GROUPS, self.owns)
+        self.at_head = self._watched(self.at_head, Kept.AT_HEAD, self.owns)
+        self.account_schedules = self._watched(self.account_schedules, Kept.ACCOUNT_SCHEDULES, self.owns)
+        self.schedules = self._watched(self.schedules, Kept.SCHEDULE, lambda key: self.owns(key[0]))
+        self.schedule_contents = self._watched(
+            self.schedule_contents, Kept.SCHEDULE_CONTENT, lambda key: self.owns(key[0])
+        )
+        self.schedule_pages = self._watched(self.schedule_pages, Kept.SCHEDULE_PAGE, lambda key: self.owns(key[0]))
+        self.schedule_names = self._watched(self.schedule_names, Kept.SCHEDULE_NAME, lambda key: self.owns(key[0]))
         # Time and dead letters belong to whichever shard has them.
         self.due_hours = self._watched(self.due_hours, Kept.DUE_HOUR, lambda _: True)
         self.due = self._watched(self.due, Kept.DUE, lambda _: True)
         self.dead_letters = self._watched(self.dead_letters, Kept.DEAD_LETTER, lambda _: True)
         self.letter_classes = self._watched(self.letter_classes, Kept.LETTER_CLASSES, lambda _: True)
         self.letter_pages = self._watched(self.letter_pages, Kept.LETTER_PAGE, lambda _: True)
+        self.by_pair = {kind: self.watched[kind] for kind in self.by_pair}
         self.by_number = {kind: self.watched[kind] for kind in self.by_number}
 
     def _watched(self, table: Table[K, R], kind: Kept, owner: Callable[[K], bool]) -> Table[K, R]:
@@ -410,7 +424,10 @@ def _check_stream(stream: Stream) -> None:
 def check_consequences(state: StrictState, effects: int, forwards: int, derived: int) -> None:
     """What the step asked for is asked of the right shard."""
     for effect in state.effects[effects:]:
-        _expect(isinstance(effect, Answer) or state.owns_device(effect.device), "an effect's shard", effect)
+        if isinstance(effect, Call):
+            _expect(state.owns(effect.account), "a call's shard", effect)
+        elif not isinstance(effect, Answer):
+            _expect(state.owns_device(effect.device), "an effect's shard", effect)
     for forward in state.forwards[forwards:]:
         there = shard_of(forward.body.home(SERVER), state.shards)
         _expect(forward.shard == there != state.index, "a forward's shard", forward)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from nightmail.e2ee.bundles import LAST_RESORT
 from nightmail.e2ee.header import HEADER_BYTES, decode_message
 from nightmail.model.answers import Accepted, Bundle, Done, Said, Settled, Stocked
+from nightmail.model.group_chain import is_group
 from nightmail.model.ids import account_of
 from nightmail.model.records import Acked, Claimed, Envelope, Known, Listed, Published, ReceiptsAcked, Sent, Voided
 from nightmail.model.refusals import (
@@ -25,16 +26,17 @@ from nightmail.model.refusals import (
     NumberVoided,
     ShareFull,
 )
-from nightmail.model.rows import Entry, PendingReceipt
+from nightmail.model.rows import Entry, GroupEntry, PendingReceipt
 from nightmail.model.spans import numbers
 from nightmail.model.words import Lane, MessageState, Reason
 from nightmail.wire.closing import CloseCode
 from nightmail.wire.frames import decode_from_device, decode_from_server
-from nightmail.wire.items import Answered, Ask, Drained, Entries, Gone, Goodbye, Hello, Receipts
+from nightmail.wire.items import Answered, Ask, Drained, Entries, Gone, Goodbye, GroupLog, Hello, Receipts
 from sim.world.world import Broken
 
 from .history import Fate, Message
 from .mailbox_room import check_failed, check_refused
+from .timers import PROMISE
 
 if TYPE_CHECKING:
     from sim.world.device import Device
@@ -86,6 +88,7 @@ class Tap:
         for item in decode_from_device(frame):
             if isinstance(item, Ask):
                 body = item.body
+                self._device.groups.say(item)
                 if isinstance(body, Sent):
                     self._says(body)
                     self._sending[item.ref] = self._world.now, body
@@ -113,6 +116,7 @@ class Tap:
         self._again.clear()
         self._asked.clear()
         self._sending.clear()
+        self._device.groups.greets()
         self._drained = self._holes = False
 
     def _acks(self, acked: Acked) -> None:
@@ -140,6 +144,8 @@ class Tap:
         if self._link not in message.links:
             places = sorted(envelope.device for envelope in (*sent.envelopes, *sent.own_envelopes))
             self._note(message.id, f"is sent, for {', '.join(map(self._history.name, places)) or 'nobody'}")
+        if sent.of is not None and sent.life_ms:
+            self._check_left(message, sent)
         message.links.add(self._link)
         message.envelopes[sent.list_version] = frozenset(envelope.device for envelope in sent.envelopes)
         copies = frozenset(envelope.device for envelope in sent.own_envelopes)
@@ -150,6 +156,15 @@ class Tap:
         if self._device.person.town.sealed:
             for envelope in (*sent.envelopes, *sent.own_envelopes):
                 self._check_envelope(message, envelope)
+
+    def _check_left(self, message: Message, sent: Sent) -> None:
+        """A re-seal carries no more than what is left of the life of its original."""
+        message.life_ms = min(message.life_ms or sent.life_ms, sent.life_ms)
+        left = self._device.timers.left_ms(message.original)
+        if left is not None:
+            if sent.life_ms > left + self._device.late_ms:
+                raise self._broke(PROMISE, f"seals {message.original} again for {sent.life_ms} ms, and {left} are left")
+            self._world.hit("re-sealed with what was left")
 
     def _check_envelope(self, message: Message, envelope: Envelope) -> None:
         """Sealed once for each device, kept and repeated; and no key of a ratchet is used for two messages."""
@@ -180,6 +195,7 @@ class Tap:
                     self._entries(item)
                 case Answered():
                     self._answered(item.said)
+                    self._device.groups.answered(item)
                     if (asked := self._asked.pop(item.ref, None)) is not None:
                         self._about_keys(asked, item.said)
                     if (sending := self._sending.pop(item.ref, None)) is not None:
@@ -189,6 +205,8 @@ class Tap:
                         self._receipt(change)
                 case Gone():
                     self._gone(item)
+                case GroupLog():
+                    self._device.groups.hear_log(item)
                 case Drained():
                     self._empty(item)
                 case Goodbye():
@@ -222,6 +240,9 @@ class Tap:
     def _entry(self, lane: Lane, seq: int, entry: Entry) -> None:
         if self._seqs[lane].setdefault(seq, entry.id) != entry.id:
             raise self._broke("one entry, one number", f"got {entry.id} as {lane.name} {seq}, which was another")
+        if isinstance(entry, GroupEntry):
+            self._device.groups.hear((lane, seq), entry)
+            return
         key = (entry.by, entry.to, lane, entry.n)
         before = self._seen.arrived.get(key)
         if before is None:
@@ -387,6 +408,9 @@ class Tap:
             raise self._broke("receipts in order", f"got receipt {change.seq} after {self._handed[2]}")
         self._handed[2] = change.seq
         seen, reason = self._seen, change.reason
+        if is_group(to):
+            self._device.groups.receipt(change)
+            return
         if by in self._history.liars:
             return
         became = MessageState(state).name.lower() + (f" ({reason.name.lower()})" if reason else "")

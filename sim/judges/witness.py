@@ -20,10 +20,12 @@ from nightmail.client.events import (
     ServerBehind,
     WaitingForNetwork,
 )
+from nightmail.client.group_events import GroupEvent
 from nightmail.client.messages import Message as Written
 from nightmail.client.messages import Tick
 from nightmail.client.store.rows import MessageNumber, Missed, Outgoing, ReadMark, Trusted
 from nightmail.e2ee.lists import check_list
+from nightmail.model.words import Kind
 from sim.world.device_store import Written as Durable
 from sim.world.world import Broken
 
@@ -48,6 +50,8 @@ class Witness:
         """Account → that key, and the list's version."""
         self.rekeyed: Counter[int] = Counter()
         """Account → how often that was another one."""
+        self._guarded: set[int] = set()
+        """Accounts whose key its person has verified, or whose next key the person has not agreed to."""
         self._unannounced: set[int] = set()
         """Accounts whose key has changed and whose person here was not told yet."""
         self._writing: dict[str, tuple[int, int, int]] = {}
@@ -69,6 +73,8 @@ class Witness:
 
     def told(self, event: Event) -> None:
         match event:
+            case Written(group=int()) | GroupEvent():
+                self._device.groups.told(event)
             case Written():
                 if event.id not in self._seen.shown:
                     raise self._broke("durable before it is shown", f"tells its app of {event.id}")
@@ -107,6 +113,8 @@ class Witness:
 
     def written(self, row: Durable) -> None:
         """Something is durable."""
+        if self._device.groups.written(row):
+            return
         if isinstance(row, MessageNumber):
             self._numbered(row)
         elif isinstance(row, Outgoing):
@@ -116,9 +124,9 @@ class Witness:
         elif isinstance(row, Missed):
             if row.healed:
                 self._world.hit("unreadable healed")
-        elif row.by != self._device.me.device:
+        elif isinstance(row, Written) and row.by != self._device.me.device:
             self._shown(row)
-        else:
+        elif isinstance(row, Written):
             before = self._ticks.get(row.id)
             if before is not None and row.state not in BETTER.get(before, (row.state,)):
                 raise self._history.broke("receipts never go backward", f"{row.id} was {before}, is {row.state}")
@@ -135,11 +143,11 @@ class Witness:
             message.body, message.written_at = body.body if body else b"", written_at
             self._history.add(message)
             message.is_control = bool(row.content)
+            message.sets_timer = body is not None and body.kind is Kind.CONTROL
             if is_successor:
                 self._world.hit("re-sealed for a successor")
             if of and not row.content:
                 self._world.hit("re-sealed")
-                message.life_ms = body.life_ms if body else 0
             what = f"writes {row.id} to {row.to:x} as {row.lane.name} {row.n}"
             self._world.tell(self._device.name, what + (f" of {of}" if of else ""))
         message.given_up = message.given_up or row.void
@@ -157,6 +165,12 @@ class Witness:
             self._keys[row.account] = key
             self.rekeyed[row.account] += 1
             self._unannounced.add(row.account)
+            if row.account in self._guarded and not row.held:
+                raise self._broke("not before the person agrees", f"believes another key of {row.account:x} unasked")
+        elif row.verified:
+            self._guarded.add(row.account)
+        elif not row.held:
+            self._guarded.discard(row.account)
 
     def _numbered(self, row: MessageNumber) -> None:
         if row.by == self._device.me.device:

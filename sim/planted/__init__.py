@@ -13,15 +13,20 @@ from . import (
     engine,
     forwards,
     gateway,
+    group_clients,
+    groups,
     handles,
     keeping,
     keys,
     logfiles,
+    presence,
     receipts,
     receiving,
+    schedules,
     sealing,
     sending,
     shares,
+    timers,
     wide,
 )
 from .tools import Bug, Uprooted
@@ -29,7 +34,8 @@ from .tools import Bug, Uprooted
 BUGS: tuple[Bug, ...] = (
     *sending.BUGS, *receiving.BUGS, *receipts.BUGS, *devices.BUGS, *handles.BUGS, *engine.BUGS, *keeping.BUGS,
     *forwards.BUGS, *cluster.BUGS, *logfiles.BUGS, *wide.BUGS, *gateway.BUGS, *client.BUGS, *keys.BUGS, *sealing.BUGS,
-    *shares.BUGS, *clock.BUGS,
+    *shares.BUGS, *clock.BUGS, *timers.BUGS, *presence.BUGS, *groups.BUGS, *group_clients.BUGS,
+    *schedules.BUGS,
 )  # fmt: skip
 
 __all__ = ["BUGS", "Bug", "Uprooted"]

@@ -19,6 +19,9 @@ from .tools import Bug, Focus, edit, edit_method
 
 DEVICE = ("tests/client",)
 BOTH = ("node", "cluster")
+UNREADABLE = Focus({"unreadable": 0.3, "cut": 6}, ("pressure", "slow", "kills"))
+PARKING = Focus({"unreadable": 0.3, "offline": 8, "cut": 4, "crash": 3, "high_lane": 0.3}, ("slow",))
+"""Worlds in which a device comes back to much that waits, and cannot open some of it yet."""
 
 BUGS = (
     Bug("a client acknowledges before its commit",
@@ -33,7 +36,8 @@ BUGS = (
     Bug("a client gives a retry a new id", edit(envelopes.seal, "id=row.id,", "id=new_id(context),"), BOTH, DEVICE),
     Bug("a client gives a retry a new number",
         edit(envelopes.seal, "n=row.n,", "n=context.store.last_number(row.to, row.lane),"), BOTH, DEVICE),
-    Bug("a client counts its floor wrongly", edit(envelopes.seal, "floor=floor,", "floor=row.n,"), BOTH, DEVICE),
+    Bug("a client counts its floor wrongly", edit(envelopes.seal, "floor=floor,", "floor=row.n,"), BOTH, DEVICE,
+        focus=Focus({"cut": 6, "hang": 3, "write": 60}, ("pressure", "slow"))),
     Bug("a client never looks a stale list up again",
         edit_method(DeviceLists, "forget", "self._known.pop(account, None)", "return"), BOTH, DEVICE),
     Bug("a client takes a redelivered entry for a new one",
@@ -46,7 +50,7 @@ BUGS = (
     Bug("a client names what it could not open only once",
         edit_method(Acks, "_say", "self._context.ask(Acked(lane, upto, tuple(unopened)), answered)",
                     "self._context.ask(Acked(lane, upto, tuple(unopened)), answered); "
-                    "self._context.store.drop_unopened(lane, unopened)"), BOTH, DEVICE, seconds=20),
+                    "self._context.store.drop_unopened(lane, unopened)"), BOTH, DEVICE, seconds=12, focus=UNREADABLE),
     Bug("a client acknowledges receipts that it did not take in",
         edit_method(Inbox, "take_receipts", "self._receipts.take(receipt)", "pass"), BOTH, DEVICE),
     Bug("a client says only once what was read",
@@ -55,19 +59,20 @@ BUGS = (
         edit_method(Ticks, "place", "if RANK[state] <= RANK[before.state]:", "if state is before.state:"),
         BOTH, DEVICE, seconds=12),
     Bug("a client acknowledges what is parked",
-        edit_method(Acks, "_say", "(first := self._parked.first(lane)) is not None", "(first := 0)"),
-        BOTH, DEVICE, seconds=20),
+        edit_method(Acks, "_upto", "if first is None else first - 1", ""),
+        BOTH, DEVICE, seconds=12, focus=PARKING),
     Bug("a client forgets with a restart what is parked",
         edit_method(Parked, "put", "self._context.store.put_errand(_name(lane, seq), _encode(entry))", "pass"),
-        BOTH, DEVICE, seconds=20),
+        BOTH, DEVICE, seconds=12, focus=PARKING),
     Bug("a client never judges what is parked",
-        edit_method(Inbox, "_judge_parked", "if parked.must_be_judged:", "if False:"), BOTH, DEVICE, seconds=20),
+        edit_method(Inbox, "_judge_parked", "if parked.must_be_judged:", "if False:"), BOTH, DEVICE, seconds=12,
+        focus=PARKING),
     Bug("a client shows an author's message before one that is parked",
         edit_method(Inbox, "_take_entry", "self._parked.entries and self._parked.is_behind(lane, entry)", "False"),
-        BOTH, DEVICE, seconds=20),
+        BOTH, DEVICE, seconds=12, focus=PARKING),
     Bug("a client keeps only the newest of the receipts that came too early",
         edit_method(IncomingReceipts, "_keep_early", "add_span(spans, low, high)", "spans[:] = low, high"),
-        BOTH, DEVICE, seconds=20),
+        BOTH, DEVICE, seconds=12, focus=Focus({"link": 2, "hang": 6, "remove": 0, "start_over": 0}, ("slow",))),
     Bug("a client fails what a receipt has shown to be delivered",
         edit_method(Ticks, "failed", "message.state in (Tick.DELIVERED, Tick.READ, Tick.FAILED)",
                     "message.state is Tick.FAILED"), BOTH, DEVICE, seconds=12,

@@ -10,15 +10,21 @@ from nightmail.engine.cluster.fresh_reads import FreshReads
 from nightmail.engine.cluster.prompts import Prompts
 from nightmail.engine.questions import Questions
 
-from .tools import Bug, edit_method, method
+from .tools import Bug, Focus, edit_method, method
 
 CLUSTER = ("tests/engine/cluster", "tests/engine/test_questions.py")
+
+NO_RECONNECTING = Focus(
+    {"write": 10, "high_lane": 0.5, "read": 0, "cut": 0, "crash": 0, "offline": 0, "hang": 0, "second_link": 0},
+    ("links", "takeovers"),
+)
+"""A device that comes back looks into its mailbox by itself, and one that is written to often is told of it often."""
 
 BUGS = (
     Bug("a question that was lost is not asked again",
         edit_method(Questions, "tick", "now - asked >= self._again_ms", "False"), ("cluster",), CLUSTER),
     Bug("news that were lost are not made up for",
-        lambda: method(Prompts, "tick", lambda _prompts: None), ("cluster",), CLUSTER),
+        lambda: method(Prompts, "tick", lambda _prompts: None), ("cluster",), CLUSTER, focus=NO_RECONNECTING),
     Bug("an owner that fell behind reads on from where it was",
         edit_method(FollowedLog, "replay", "self._follow(after)", "pass"), ("cluster",), CLUSTER),
     Bug("an owner skips a batch of a single record",

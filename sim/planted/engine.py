@@ -68,13 +68,14 @@ def _give_up_saving() -> AbstractContextManager[None]:
 
 BUGS = (
     Bug("a batch is folded before it is durable", _fold_before_durable, ("node",), LOOP),
-    Bug("the log is trimmed before the pointer", _trim_before_pointer, ("node", "cluster"), LOOP),
-    Bug("a recovery swallows answers", _swallow_after_recovery, ("node", "cluster"), LOOP),
+    Bug("the log is trimmed before the pointer", _trim_before_pointer, ("cluster", "node"), LOOP),
+    Bug("a recovery swallows answers", _swallow_after_recovery, ("node", "cluster"), LOOP,
+        focus=Focus({"write": 60}, ("power", "kills", "stops"))),
     Bug("a checkpoint that failed is forgotten", _give_up_saving, ("node", "cluster"), LOOP),
     Bug("a checkpoint in the middle of a record's consequences",
         lambda: method(Folding, "between_records", property(lambda _: True)), ("cluster", "node"), LOOP),
     Bug("a clock that leaps is believed at once",
-        edit_method(BatchClock, "__call__", "ahead <= self._bound", "True"), ("node",), LOOP),
+        edit_method(BatchClock, "_judge", "ahead <= self._bound", "True"), ("node",), LOOP),
     Bug("time runs backward",
         edit_method(Folding, "_fold", "if batch.at > shard.now and", "if batch.at and"), ("node", "cluster"), LOOP,
         seconds=20, focus=Focus({"write": 60}, ("clock", "kills", "power", "slow"))),

@@ -8,7 +8,7 @@ from nightmail.gateway.gateway import Gateway
 from nightmail.gateway.pump import Pump
 from nightmail.gateway.session import Session
 
-from .tools import Bug, edit, edit_method
+from .tools import Bug, Focus, edit, edit_method
 
 DOORS = ("tests/gateway",)
 BOTH = ("node", "cluster")
@@ -46,7 +46,8 @@ BUGS = (
     Bug("an answer goes to another question",
         edit_method(Session, "answered", "Answered(ref, said)", "Answered(ref + 1, said)"), BOTH, DOORS),
     Bug("any token will do",
-        edit(greeting.recognize, "if device is None or not right:", "if device is None:"), BOTH, DOORS, seconds=20),
+        edit(greeting.recognize, "if device is None or not right:", "if device is None:"), BOTH, DOORS,
+        focus=Focus({"lie": 20})),
     Bug("the form is not checked",
         edit_method(Session, "_take", "elif refusal := check(device, body):", "elif refusal := None:"), BOTH, DOORS,
         seconds=20),

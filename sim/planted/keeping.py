@@ -43,8 +43,8 @@ def _over_newer_ones() -> AbstractContextManager[None]:
     right = ShardState.install
 
     def install(state: ShardState, key: RowKey, data: bytes | None) -> None:
-        if key.kind is Kept.STREAM:
-            dict.pop(state.streams.rows, (key.a, key.b), None)
+        if key.kind in state.by_pair:
+            dict.pop(state.by_pair[key.kind].rows, (key.a, key.b), None)
         elif key.kind is not Kept.SHARD:
             dict.pop(state.by_number[key.kind].rows, key.a, None)
         right(state, key, data)

@@ -12,7 +12,6 @@ from nightmail.core.state import ShardState
 from nightmail.model.records import Acked, Copied, Expired, Receipted, Watched
 from nightmail.model.rows import Entry, Gap, Kept, queue_id
 from nightmail.model.words import Lane, MessageState, Reason
-from sim.world.plan import FAULTS
 
 from .tools import Bug, Focus, all_of, edit, in_needs, in_step, swap, untold, without, without_entries
 
@@ -99,8 +98,8 @@ def _is_receipt(said: Copied | Receipted) -> bool:
 BUGS = (
     Bug("a gap is not announced", _gaps_are_passed_over, ("node", "cluster")),  # pyright: ignore[reportArgumentType]
     Bug("an ack above the head is accepted", in_step(Acked, _any_ack), ("node", "cluster")),
-    Bug("a late ack moves back", in_step(Acked, _ack_moves_back), ("node", "cluster"), seconds=20,
-        focus=Focus({"cut": 4, "second_link": 5}, FAULTS)),
+    Bug("a late ack moves back", in_step(Acked, _ack_moves_back), ("cluster", "node"),
+        focus=Focus({"cut": 4, "second_link": 5, "write": 60}, ("log", "links", "takeovers"))),
     Bug("a receipt over an unreadable number", in_step(Acked, _everything_was_readable), ("node", "cluster")),
     Bug("a delivered receipt for one's own copies", in_step(Acked, _copies_count), ("node", "cluster")),
     Bug("an ack forgets its receipts", untold(Acked, _is_receipt), ("node",)),

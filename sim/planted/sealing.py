@@ -22,7 +22,7 @@ from nightmail.e2ee.errors import Rejected
 from nightmail.e2ee.kdf import chain_step
 from nightmail.model.rows import Entry
 
-from .tools import Bug, edit, edit_method, method, swap
+from .tools import Bug, Focus, edit, edit_method, method, swap
 
 CLIENT = tuple(
     f"tests/client/{name}.py"
@@ -34,6 +34,10 @@ E2EE = tuple(
     for name in ("peers", "ratchet", "schedules", "note", "lists", "bundles", "sealing", "keys")
 )
 SECONDS = 12.0
+CHANGING_KEYS = Focus(
+    {"start_over": 1, "verify": 3, "hesitate": 1.0, "link": 0, "remove": 0, "set_back": 0},
+)
+"""Worlds in which people start over, those who verified them see it, and do not agree for long."""
 
 
 def _advances_anyway() -> AbstractContextManager[None]:
@@ -59,8 +63,8 @@ def _no_change() -> AbstractContextManager[None]:
     return swap(_check_named, lambda signed, item: None)
 
 
-def sealed(name: str, plant: Any, unit: tuple[str, ...], seconds: float = SECONDS) -> Bug:
-    return Bug(name, plant, ("sealed",), unit, seconds)
+def sealed(name: str, plant: Any, unit: tuple[str, ...], seconds: float = SECONDS, focus: Focus | None = None) -> Bug:
+    return Bug(name, plant, ("sealed",), unit, seconds, focus)
 
 
 def forged(what: str, name: str, plant: Any, unit: tuple[str, ...], seconds: float = SECONDS) -> Bug:
@@ -81,7 +85,8 @@ BUGS = (
     forged("entries", "an opened key is kept and opens again",
            edit(ratchet._take, "del left[header.key + _NUMBER.pack(header.number)]", "pass"), E2EE),
     forged("entries", "a one-time key is not deleted when it was used",
-           edit(peers._open_first, "spend(keys, block.one_time_id, block.kem_id, block.ephemeral)", "keys"), E2EE),
+           edit(peers._open_first, "spend(keys, block.one_time_id, block.kem_id, block.ephemeral)", "keys"), E2EE,
+           20),
     # --- what is checked of a message
     forged("entries", "a MAC is not checked", edit(cipher.decrypt, "raise Undecipherable", "pass"), E2EE),
     forged("entries", "a tag is not checked", edit(note.check, 'raise NotAsAnnounced("content tag")', "pass"), E2EE),
@@ -108,13 +113,19 @@ BUGS = (
            edit_method(BelievedLists, "_change", "context.tell(SecurityCodeChanged(",
                        "(lambda _: None)(SecurityCodeChanged("), CLIENT),
     sealed("a verified contact's new key is used unasked",
-           edit_method(E2eeSealer, "is_held", "return self.believed.is_held(account)", "return False"), CLIENT, 30),
+           edit_method(E2eeSealer, "is_held", "return self.believed.is_held(account)", "return False"), CLIENT, 20,
+           CHANGING_KEYS),
     sealed("a second change of key lifts what the first one held",
-           edit_method(BelievedLists, "_change", "row.verified or row.held", "row.verified"), CLIENT, 30),
+           edit_method(BelievedLists, "_change", "row.verified or row.held", "row.verified"), CLIENT, 30,
+           CHANGING_KEYS),
     # --- which session
     sealed("the session that came last is sealed in",
            edit(peers._with, "tuple(sorted((*kept, fresh), key=lambda one: (-one.made, one.id)))", "(fresh, *kept)"),
            E2EE, 20),
+    forged("entries", "a session is dropped although there is room for it",
+           edit(peers._with, "SESSIONS_MAX", "2"), E2EE, 30),
+    forged("entries", "the newest session is dropped, not the oldest",
+           edit(peers._with, "peer.sessions[:-1]", "peer.sessions[1:]"), E2EE, 30),
     sealed("a session is repeated in front only once",
            edit(session.seal, "return _with(session, after), header + sealed",
                 "return replace(session, ratchet=after, block=b''), header + sealed"), E2EE),
@@ -122,7 +133,7 @@ BUGS = (
            edit_method(Sessions, "renew", "self._request(device)", "pass"), CLIENT, 45),
     # --- what follows
     sealed("what cannot be opened counts as delivered",
-           edit_method(Inbox, "_miss", "context.store.put_unopened(lane, seq)", "pass"), CLIENT),
+           edit_method(Inbox, "_miss", "self._context.store.put_unopened(lane, seq)", "pass"), CLIENT),
     sealed("a successor gets nothing",
            edit_method(Successors, "_found", "self._outbox.reseal(message, device)", "pass"), CLIENT, 20),
 )  # fmt: skip

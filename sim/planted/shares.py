@@ -38,6 +38,6 @@ BUGS = (
         focus=FLOODED),
     Bug("a block frees nothing", in_step(Swept, lambda _: lambda *_: None), ("node", "cluster"), focus=BLOCKING),
     Bug("a block frees what others have sent",
-        edit(blocking.step_swept, "and entries[seq].by >> DEVICE_BITS in account.blocked", ""), ("node", "cluster"),
+        edit(blocking.step_swept, "and _is_blocked(account, entries[seq])", ""), ("node", "cluster"),
         focus=BLOCKING),
 )  # fmt: skip

@@ -47,11 +47,15 @@ class Focus:
     """Worlds in which a bug's cause happens often: a world of chance would show it too rarely."""
 
     habits: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Their weight (`sim.world.people.Habits`), instead of the one that was drawn."""
+    """Their weight (`sim.world.people.Habits`, with groups `sim.world.group_town.GroupHabits`), instead of the one that
+    was drawn."""
     faults: tuple[str, ...] = ()
     """The only faults that may happen (`sim.world.plan.FAULTS`)."""
     lifetime_ms: int = 0
     """How long clients try to send a message. 0: as chance has drawn."""
+    offline_ms: int = 2_000
+    """After this, at the latest, a device that went offline is back: days are short here, and little happens in one
+    that most devices miss."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,8 @@ class Bug:
     seconds: float = 6.0
     """Of simulated time in each world: short ones, so that there can be many."""
     focus: Focus | None = None
-    """Of the worlds of the suites `node` and `cluster`."""
+    """Of the worlds of the suites `node`, `cluster` and `sealed`, and of those with groups: there only the habits
+    count."""
     raises: tuple[type[Exception], ...] = ()
     """Accidents (`sim.runs.teeth.ACCIDENTS`) by which it does show in the program; others are the plant's own."""
 

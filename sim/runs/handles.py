@@ -11,7 +11,6 @@ handle is kept does not go on.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Generator, Sequence
 from random import Random
 
@@ -23,6 +22,8 @@ from nightmail.model.ids import SERVER, account_ids
 from nightmail.model.limits import FoldLimits
 from nightmail.model.records import AnyBody, Closed, HandleClaimed, Record, Registered
 from nightmail.model.words import Platform
+
+from . import seeded_suite
 
 LOOKS = {
     "ada": 11, "\u0430da": 11, "ad\u0430": 11, "bob": 13, "b\u043eb": 13, "carol": 15, "car\u043el": 15,
@@ -121,14 +122,5 @@ def run(seed: int) -> None:
     Names(seed).run()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=200)
-    seeds = parser.parse_args().seeds
-    for seed in range(1, seeds + 1):
-        run(seed)
-    print(f'{{"campaign": "handles", "seeds": {seeds}, "broken": null}}')
-
-
 if __name__ == "__main__":
-    main()
+    seeded_suite.main("handles", __doc__, run)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
+from unittest import mock
 
 from nightmail.core import send
 from nightmail.core.state import NEWEST_FOLD, ShardState
@@ -26,10 +27,11 @@ from nightmail.engine.memory import MemoryRegistry
 from nightmail.engine.ports import Mailboxes
 from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Said
-from nightmail.model.effects import Answer
-from nightmail.model.ids import SERVER
+from nightmail.model.effects import Answer, Call
+from nightmail.model.ids import SERVER, shard_of
 from nightmail.model.limits import FoldLimits
 from nightmail.model.records import AnyBody, FoldRaised, LimitsSet, Record, Sent, encode_record
+from nightmail.model.rows import Need
 from nightmail.model.words import Lane
 from nightmail.wire.items import PATH
 from sim.faults.partition import Outages, Partition, PartitionFaults, SimSharedLog
@@ -70,6 +72,8 @@ class Cluster:
     def __init__(self, world: World, limits: Limits, off: frozenset[str]) -> None:
         self.world, self._limits, self._off = world, limits, off
         chance = world.chance
+        self.later_fold = limits.version + 1
+        """A version that some nodes do not know yet."""
         self.shards = chance.choice((2, 5, 16))
         self._on = True
         self._skews = [chance.randint(-SKEW_MS, SKEW_MS) for _ in range(NODES)]
@@ -92,8 +96,8 @@ class Cluster:
         )
         few = chance.choice((1, 3, 256))
         self.forwarder_limits = ForwarderLimits(batch=few, page=few)
-        self.newest_fold = [NEWEST_FOLD if chance.random() < 0.5 else NEWEST_FOLD + 1 for _ in range(NODES)]
-        self.newest_fold[0] = NEWEST_FOLD + 1
+        self.newest_fold = [limits.version if chance.random() < 0.5 else self.later_fold for _ in range(NODES)]
+        self.newest_fold[0] = self.later_fold
         saved_ms = self.loop_limits.saver.checkpoint_ms + SAVING_MS
         saving = CheckpointsGoOn(world, self.partitions, self.store.pointer, saved_ms)
         self.outages = Outages(world, self.partitions, saving.watch if weather is not BAD_WEATHER else lambda _: None)
@@ -140,7 +144,7 @@ class Cluster:
             if first is None:
                 self._set_limits(partition, limits)
 
-        first = (FoldRaised(NEWEST_FOLD), LimitsSet(limits))
+        first = (FoldRaised(self._limits.version), LimitsSet(limits))
         partition.append(self.clock(0), [encode_record(Record(SERVER, 0, body)) for body in first], written)
 
     def _take_over_now_and_then(self) -> None:
@@ -151,7 +155,7 @@ class Cluster:
     def take_over(self, shard: int) -> None:
         """Somebody else becomes the owner. The one before may notice at once, or only in a while."""
         before = self.owners[shard]
-        able = [node for node in range(NODES) if self.newest_fold[node] == NEWEST_FOLD + 1]
+        able = [node for node in range(NODES) if self.newest_fold[node] == self.later_fold]
         node = self.world.chance.choice(able if not before.alive else range(NODES))
         self.world.hit("taken over")
         self.world.tell(f"shard {shard}", f"goes from node {before.node} to node {node}")
@@ -169,8 +173,8 @@ class Cluster:
 
     def _upgrade(self, node: int) -> None:
         """A node starts again with the newer program. Once all have, the owners raise the fold by themselves."""
-        if self._on and self.newest_fold[node] == NEWEST_FOLD:
-            self.newest_fold[node] = NEWEST_FOLD + 1
+        if self._on and self.newest_fold[node] == self._limits.version:
+            self.newest_fold[node] = self.later_fold
             self._close(node, "stops for an upgrade", "upgraded")
 
     def _raise_fold_too_early(self) -> None:
@@ -180,7 +184,7 @@ class Cluster:
         self.world.hit("fold raised")
         for partition in self.partitions:
             partition.append(
-                self.clock(0), [encode_record(Record(SERVER, 0, FoldRaised(NEWEST_FOLD + 1)))], lambda _: None
+                self.clock(0), [encode_record(Record(SERVER, 0, FoldRaised(self.later_fold)))], lambda _: None
             )
 
     # --- the doors ------------------------------------------------------------------------------
@@ -251,6 +255,26 @@ class Cluster:
     def ask(self, by: int, body: AnyBody, answer: Callable[[Said], None]) -> None:
         if self._nodes:
             self.world.chance.choice(list(self._nodes.values())).front.ask(by, body, answer)
+
+    def look(self, ask: Callable[[Mailboxes], None]) -> None:
+        """A device asks one of the nodes for what waits for it, without a connection."""
+        if self._nodes:
+            ask(self.world.chance.choice(list(self._nodes.values())).desk)
+
+    def read(
+        self, account: int, wanted: Callable[[ShardState], Sequence[Need]], then: Callable[[ShardState], None]
+    ) -> None:
+        """Ask the shard of an account or group, after healing."""
+        if loop := self.owners[shard_of(account, self.shards)].loop:
+            loop.read(wanted, then)
+
+    def command(self, account: int, body: AnyBody) -> None:
+        """What an operator says to the shard of an account. It may get lost."""
+        partition = self.partitions[shard_of(account, self.shards)]
+        partition.append(self.clock(0), [encode_record(Record(SERVER, 0, body))], lambda _: None)
+
+    def on_call(self, call: Call) -> None:
+        """Somebody who calls webhooks takes its place."""
 
     # --- between nodes: the ports of engine/cluster -----------------------------------------------
 
@@ -345,7 +369,7 @@ class Cluster:
                 live, shard = owner.loop.state, owner.shard
                 compare_with_replay(
                     live, self.checkpoints[shard].some(live.offset), self.partitions[shard].batches,
-                    partial(StrictState, shard, self.shards, NEWEST_FOLD + 1, WATCH_EVERY),
+                    partial(StrictState, shard, self.shards, self.later_fold, WATCH_EVERY),
                     partial(self._in_store, live),
                 )  # fmt: skip
         self._count()
@@ -376,13 +400,11 @@ BAD_WEATHER = StoreFaults(refuses=0.02, times_out=0.03, repeats=0.03, slow_ms=8,
 
 
 @contextmanager
-def a_later_fold() -> Generator[None]:
-    """A fold version that this program does not have yet, until the end of the block."""
-    FOLDS[NEWEST_FOLD + 1] = {**FOLDS[NEWEST_FOLD], Sent: (send.needs_sent, step_sent_later)}
-    try:
+def a_later_fold(fold: int = NEWEST_FOLD) -> Generator[None]:
+    """A version after `fold`, which this program does not support yet, until the end of the block."""
+    later = {**FOLDS.get(fold + 1, FOLDS[fold]), Sent: (send.needs_sent, step_sent_later)}
+    with mock.patch.dict(FOLDS, {fold + 1: later}):
         yield
-    finally:
-        del FOLDS[NEWEST_FOLD + 1]
 
 
 def step_sent_later(state: ShardState, by: int, via: int, sent: Sent) -> None:

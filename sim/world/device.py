@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nightmail.client.errors import StoreFailed
+from nightmail.client.errors import ClientError, StoreFailed
 from nightmail.client.inbox.inbox import UNPROVISIONED
 from nightmail.client.link.liveness import SILENT
 from nightmail.client.link.route import ServerRoute
@@ -22,11 +23,13 @@ from nightmail.client.own_devices.device_linking import PendingLink
 from nightmail.client.store.rows import Identity, ReadMark
 from nightmail.client.trust.device_lists import DeviceLists
 from nightmail.client.trust.sealer import Sealer
-from nightmail.e2ee.content import Content, encode_content
+from nightmail.e2ee.content import Content
 from nightmail.model.words import Kind, Lane
 from nightmail.wire.closing import FINAL, CloseCode
 from sim.faults.lying_server import Forger
+from sim.judges.group_tap import GroupTap
 from sim.judges.tap import Tap
+from sim.judges.timers import TimerJudge
 from sim.judges.witness import Witness
 
 from .device_store import WatchedSealer, WatchedStore
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
 
 COMMIT_MS = 12
 RESTART_MS = 1_500
+FROZEN_MS = 5_000
+"""Longer than an app hangs."""
+BACK_MS = 60_000
 
 
 class Device:
@@ -47,13 +53,17 @@ class Device:
         self.seen = self.history.of(me.device)
         self.limits = person.town.client_limits
         self.witness = Witness(self)
-        self.store = WatchedStore(self.witness.written, person.store_fails, lambda: self.world.maybe(0.5))
+        self.late_ms = COMMIT_MS
+        """How long ago what it says now may have been made."""
+        self.timers = TimerJudge(self)
+        self.store = WatchedStore(self.witness.written, person.store_fails, lambda: self.world.maybe(0.5), self.timers)
         self._copy: dict[int, bytes] | None = None
         self.was_older = False
         """Its sessions were once those of an older copy: it may open what it opened before."""
         self.forger = Forger(self)
         if code is not None:
             code.keep(self.store)
+        self.groups = GroupTap(self)
         self.tap = Tap(self)
         self.route = ServerRoute(person.town.backend.addresses, self.limits, self.world.chance)
         self.machine = self._new_machine()
@@ -74,6 +84,8 @@ class Device:
         self._rings: int | None = None
         self._count = 0
         self._life = 0
+        self._behind_ms = 0
+        """How far its clock was set back."""
 
     def _new_machine(self) -> Machine:
         chance = self.world.chance
@@ -123,7 +135,7 @@ class Device:
         wire.leave(silently=silently)
         self._missed.clear()
         if self._is_open:
-            self.machine.lost(self.world.now)
+            self.machine.lost(self.now)
             self._turn()
 
     def opened(self, wire: Wire) -> None:
@@ -131,7 +143,7 @@ class Device:
 
     def _opened(self, _wire: Wire) -> None:
         self._is_open = True
-        self.machine.connected(self.world.now)
+        self.machine.connected(self.now)
         self._turn()
 
     def refused(self, wire: Wire, retry_ms: int) -> None:
@@ -145,7 +157,7 @@ class Device:
     def _hear(self, frame: bytes) -> None:
         if self.machine.listens:
             self.tap.hear(frame)
-            self.machine.receive(self.forger.pass_on(frame), self.world.now)
+            self.machine.receive(self.forger.pass_on(frame), self.now)
             self._turn_soon()
 
     def ended(self, wire: Wire, code: int) -> None:
@@ -156,7 +168,7 @@ class Device:
         if not self._is_open:
             self._redial(code, 0)
             return
-        ending = self.machine.closed(code, self.world.now)
+        ending = self.machine.closed(code, self.now)
         self._turn()
         self._redial(ending.code, ending.retry_ms)
 
@@ -210,6 +222,8 @@ class Device:
         for event in turn.events:
             self.witness.told(event)
         self.witness.check_all_told()
+        self.timers.check_none_forgotten()
+        self.groups.check_waiting()
         if turn.hang_up is not None and self.wire is not None:
             self._hang_up(turn.hang_up)  # another turn follows from it
         else:
@@ -224,7 +238,7 @@ class Device:
 
     def _arm(self, deadline: int | None) -> None:
         if deadline is not None:
-            at = max(deadline, self.world.now + 1)
+            at = max(deadline + self._behind_ms, self.world.now + 1)
             if self._rings is None or at < self._rings:
                 self._rings = at
                 self.world.later(at - self.world.now, self._ring)
@@ -234,7 +248,7 @@ class Device:
             return
         self._rings = None
         if not self._frozen:
-            self.machine.tick(self.world.now)
+            self.machine.tick(self.now)
             self._turn()
 
     # --- what befalls it --------------------------------------------------------------------------
@@ -255,9 +269,11 @@ class Device:
         self.store.crash()
         if older is not None:
             self.store.set_back(older)
+        self._set_clock_back()
         self.machine = self._new_machine()
         self._rings = None
-        self._arm(self.machine.turn().deadline)
+        self.machine.tick(self.now)
+        self._turn()
         self.dial_later(self.world.between(0, RESTART_MS))
 
     def set_back(self) -> None:
@@ -277,6 +293,20 @@ class Device:
         self.was_older = self.was_older or bool(older)
         self.crash(older)
 
+    def _set_clock_back(self) -> None:
+        """Its clock may be behind when it starts again, and stays so."""
+        town = self.person.town
+        if not town.healing and town.timer_chance.random() < town.habits.clock_back:
+            self.world.hit("device's clock set back")
+            self._behind_ms += town.timer_chance.randint(1, BACK_MS)
+        if self._behind_ms:
+            self.timers.restarted()
+
+    @property
+    def now(self) -> int:
+        """By its own clock."""
+        return self.world.now - self._behind_ms
+
     def freeze(self, ms: int) -> None:
         """The app hangs: the kernel goes on taking bytes for it."""
         if self._frozen:
@@ -287,10 +317,12 @@ class Device:
 
     def _thaw(self) -> None:
         self._frozen = False
+        self.late_ms = FROZEN_MS
         while self._missed and not self._frozen:
             self._missed.popleft()()
-        self.machine.tick(self.world.now)
+        self.machine.tick(self.now)
         self._turn()
+        self.late_ms = COMMIT_MS
 
     # --- what its person does -----------------------------------------------------------------------
 
@@ -303,39 +335,60 @@ class Device:
         self._count += 1
         seen = self.store.conversation(to).seen
         text = f"{self.name}/{self._life}/{self._count}"
-        body = encode_content(Content(Kind.TEXT, text)) if self.person.town.sealed else text.encode()
-        message = self.machine.compose(to, body, self.world.now, lane=lane, life_ms=life_ms)
+        life_ms = life_ms or self.machine.timer(to)
+        if self.person.town.sealed:
+            message = self.machine.write(to, Content(Kind.TEXT, text), self.now, lane=lane, life_ms=life_ms)
+        else:
+            message = self.machine.compose(to, text.encode(), self.now, lane=lane, life_ms=life_ms)
         self.witness.writes(message.id, seen, life_ms)
         self._turn_soon()
 
+    def set_timer(self, peer: int, life_ms: int) -> None:
+        if self._frozen or self.removed or self.store.waiting >= self.person.town.most_waiting:
+            return
+        seen = self.store.conversation(peer).seen
+        change = self.machine.set_timer(peer, life_ms, self.now)
+        self.witness.writes(change.id, seen, 0)
+        self.world.hit("timer set")
+        self._turn_soon()
+
+    def do(self, deed: Callable[[Machine], object]) -> None:
+        """Its person does something else with the app."""
+        if not self._frozen and not self.removed:
+            with suppress(ClientError):
+                deed(self.machine)
+            self._turn_soon()
+
     def read(self, peer: int) -> None:
-        if not self._frozen and self.machine.mark_read(peer, self.world.now):
+        if not self._frozen and self.machine.mark_read(peer, self.now):
             self._turn_soon()
 
     def give_up(self) -> None:
         waiting = [row for row in self.store.outgoing() if not row.void and not row.reseal]
-        if waiting and not self._frozen and self.machine.give_up(waiting[0].id, self.world.now):
+        if waiting and not self._frozen and self.machine.give_up(waiting[0].id, self.now):
             self.world.tell(self.name, f"gives up {waiting[0].id}")
             self._turn_soon()
 
     def link(self, pending: PendingLink) -> None:
         """Its person shows it the code of a new device."""
         if not self._frozen and not self.removed:
-            self.machine.link(pending, self.world.now)
+            self.machine.link(pending, self.now)
             self._turn_soon()
 
     def revoked(self, device: int) -> None:
         """Its person has cut off another device."""
         if not self._frozen:
             self.machine.forget_own_devices()
-            self.machine.dismiss(device, self.world.now)
-            self.machine.sign_again(self.world.now)
+            self.machine.dismiss(device, self.now)
+            self.machine.sign_again(self.now)
             self._turn_soon()
 
     def verify(self, peer: int) -> None:
         """Its person has compared safety numbers."""
+        if self.machine.sealer.believed.is_held(peer) and self.person.hesitates():
+            return
         key = self.machine.account_key(peer)
-        if not self._frozen and key and self.machine.agree(peer, self.world.now, key=key, verified=True):
+        if not self._frozen and key and self.machine.agree(peer, self.now, key=key, verified=True):
             self.world.hit("contact verified")
             self._turn_soon()
 
@@ -346,7 +399,7 @@ class Device:
             if not self._frozen and believed.is_held(person.account):
                 self.world.hit("new key accepted")
                 key = self.machine.account_key(person.account)
-                self.machine.agree(person.account, self.world.now, key=key, verified=False)
+                self.machine.agree(person.account, self.now, key=key, verified=False)
                 self._turn_soon()
 
     @property

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, TypeAlias
 
 from nightmail.client.errors import StoreFailed
 from nightmail.client.messages import Message, conversation_id
+from nightmail.client.store.group_rows import GroupRow
 from nightmail.client.store.memory import MemoryStore
 from nightmail.client.store.rows import Cursors, MessageNumber, Missed, Outgoing, Trusted
 from nightmail.e2ee.errors import Undecipherable
@@ -17,9 +18,11 @@ from nightmail.model.rows import Entry
 from .opaque import Opaque
 
 if TYPE_CHECKING:
+    from sim.judges.timers import TimerJudge
+
     from .device import Device
 
-Written: TypeAlias = Message | MessageNumber | Outgoing | Trusted | Missed
+Written: TypeAlias = Message | MessageNumber | Outgoing | Trusted | Missed | GroupRow
 
 NONCE_BYTES = 16
 FOR_BYTES = 16
@@ -29,10 +32,11 @@ class WatchedStore(MemoryStore):
     """Tells what was written once it is durable. A commit may fail, and nobody knows how it ended."""
 
     def __init__(
-        self, on_written: Callable[[Written], None], fails: Callable[[], bool], kept: Callable[[], bool]
-    ) -> None:
+        self, on_written: Callable[[Written], None], fails: Callable[[], bool], kept: Callable[[], bool],
+        timers: TimerJudge,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self._on_written, self._fails, self._kept = on_written, fails, kept
+        self._on_written, self._fails, self._kept, self._timers = on_written, fails, kept, timers
         self._written: list[Written | Cursors] = []
         self.durable = Cursors()
 
@@ -41,9 +45,19 @@ class WatchedStore(MemoryStore):
         """How many numbers wait for their answer."""
         return len(self._table("outgoing"))
 
+    @property
+    def searchable(self) -> Collection[str]:
+        """The ids of what a search can find."""
+        return self._table("words").keys()
+
     def put_message(self, message: Message) -> None:
         super().put_message(message)
         self._written.append(message)
+        self._timers.put(message)
+
+    def drop_message(self, message_id: str) -> None:
+        super().drop_message(message_id)
+        self._timers.drop(message_id)
 
     def put_numbered(self, row: MessageNumber) -> None:
         super().put_numbered(row)
@@ -61,6 +75,10 @@ class WatchedStore(MemoryStore):
         super().put_missed(row)
         self._written.append(row)
 
+    def put_group(self, row: GroupRow) -> None:
+        super().put_group(row)
+        self._written.append(row)
+
     def put_cursors(self, cursors: Cursors) -> None:
         super().put_cursors(cursors)
         self._written.append(cursors)
@@ -69,6 +87,8 @@ class WatchedStore(MemoryStore):
         failed = self._fails()
         if failed and not self._kept():
             self.rollback()
+        else:
+            self._timers.committed()
         super().commit()
         written, self._written = self._written, []
         for what in written:
@@ -82,6 +102,7 @@ class WatchedStore(MemoryStore):
     def rollback(self) -> None:
         super().rollback()
         self._written.clear()
+        self._timers.rolled_back()
 
     def crash(self) -> None:
         self.rollback()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
+from nightmail.core.state import NEWEST_FOLD
 from nightmail.engine.ports import REF_BITS, Desk, Registry, Seat
 from nightmail.gateway.gateway import Gateway
 from nightmail.gateway.limits import GatewayLimits
@@ -30,6 +31,8 @@ PRESSED_MS = (300, 3_000)
 class Limits(NamedTuple):
     fold: FoldLimits
     gateway: GatewayLimits
+    version: int = NEWEST_FOLD
+    """The fold that every shard is raised to at the beginning."""
 
 
 class Backend(Protocol):

@@ -9,28 +9,31 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, cast
 
 import apsw
 
-from nightmail.core.state import NEWEST_FOLD, ShardState
+from nightmail.core.state import ShardState
 from nightmail.engine.clock import ClockLimits
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.filelog import FileLog
 from nightmail.engine.folder_check import check_folder
-from nightmail.engine.loop import Loop, LoopLimits, Watcher
+from nightmail.engine.loop import Loop, LoopLimits
 from nightmail.engine.memory import MemoryRegistry
-from nightmail.engine.ports import Damaged, EngineError, EntryRange, Failed, Found, Overtaken
+from nightmail.engine.ports import Damaged, EngineError, EntryRange, Failed, Found, Mailboxes, Overtaken
 from nightmail.engine.saver import SaverLimits
 from nightmail.engine.sqlite import SqliteRows, SqliteSettings
+from nightmail.engine.watcher import Watcher
 from nightmail.model.answers import Said
 from nightmail.model.clock import ClockSeen
+from nightmail.model.effects import Call, Effect
 from nightmail.model.ids import SERVER
 from nightmail.model.limits import DAY_MS
 from nightmail.model.records import AnyBody, Record
-from nightmail.model.rows import queue_id
+from nightmail.model.rows import Need, queue_id
 from nightmail.model.words import Lane
 from sim.faults.disk import Disk, PowerCut
 from sim.faults.disk_vfs import DiskVfs
@@ -42,6 +45,7 @@ from sim.judges.shadow import Checkpoints, Shadow, ShadowLog, ShadowRows, compar
 from sim.judges.strict import StrictState
 
 from .front import Front, Limits
+from .poison import Poison
 from .world import Broken, World
 
 FOLDER = "data"
@@ -53,10 +57,6 @@ SLOW_MS = 20
 LEAP_MS = DAY_MS
 JUMP_MS = 10_000
 """How far the clock may be wrong, either way."""
-
-
-def a_watched_state() -> ShardState:
-    return StrictState(every=WATCH_EVERY)
 
 
 class DiskFaults:
@@ -155,6 +155,9 @@ class Node(Watcher):
         if self.faults.stops:
             world.later(3_000, self._stop_now_and_then)
 
+    def _new_state(self) -> ShardState:
+        return StrictState(newest_fold=self._limits.version, every=WATCH_EVERY)
+
     # --- its life -------------------------------------------------------------------------------
 
     def _boot(self) -> None:
@@ -189,8 +192,8 @@ class Node(Watcher):
             self._leapt = 0  # An empty folder knows no time: the clock's must be believed.
         desk = LoopDesk(self.world.chance.randbytes, self._pace)
         loop = self.loop = Loop(
-            ShadowLog(log, self._shadow), ShadowRows(rows, self._checkpoints), self._clock, desk.on_effects,
-            new_state=a_watched_state, pace=self._pace, later=self._later, limits=self._loop_limits, watcher=self,
+            ShadowLog(log, self._shadow), ShadowRows(rows, self._checkpoints), self._clock, partial(self._effect, desk),
+            new_state=self._new_state, pace=self._pace, later=self._later, limits=self._loop_limits, watcher=self,
         )  # fmt: skip
         registry = MemoryRegistry(self._limits.gateway.silence_ms)
         front = Front(self.world, "node", desk, registry, self._limits, self._clock, self.guard, loop.flush)
@@ -203,9 +206,18 @@ class Node(Watcher):
             front.press_now_and_then()
         self._tick(self._life)
 
+    def _effect(self, desk: LoopDesk, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Call):
+                self.on_call(effect)
+        desk.on_effects([effect for effect in effects if not isinstance(effect, Call)])
+
+    def on_call(self, call: Call) -> None:
+        """Somebody who calls webhooks takes its place."""
+
     def _set_limits(self, life: int) -> None:
         """Until it is so: the disk may lose the record, and nobody else would say it again."""
-        if life == self._life and self.loop and not self.loop.adopt(NEWEST_FOLD, self._limits.fold):
+        if life == self._life and self.loop and not self.loop.adopt(self._limits.version, self._limits.fold):
             self.world.later(LIMITS_MS, lambda: self.guard(lambda: self._set_limits(life)))
 
     def _tick(self, life: int) -> None:
@@ -332,6 +344,24 @@ class Node(Watcher):
         if self._front:
             self._front.ask(by, body, answer)
 
+    def look(self, ask: Callable[[Mailboxes], None]) -> None:
+        """A device asks for what waits for it, without a connection."""
+        if (desk := self._desk) is not None:
+            self.guard(lambda: ask(desk))
+
+    def read(
+        self, account: int, wanted: Callable[[ShardState], Sequence[Need]], then: Callable[[ShardState], None]
+    ) -> None:
+        """Ask the shard of an account or group, after healing."""
+        del account  # There is only one shard.
+        if (loop := self.loop) is not None:
+            self.guard(lambda: loop.read(wanted, then))
+
+    def command(self, account: int, body: AnyBody) -> None:
+        """What an operator says to the shard of an account. It may get lost."""
+        del account
+        self._say(body)
+
     def judge_lifetimes(self, history: History) -> None:
         """In a world in which nothing but a wrong clock keeps what is due from ending."""
         faults = self.faults
@@ -350,7 +380,8 @@ class Node(Watcher):
             self.wrong_clock.on_clock(seen)
 
     def on_poison(self, offset: int, error: Exception) -> None:
-        raise error
+        if not isinstance(error, Poison):
+            raise error
 
     def heal(self) -> None:
         """Nothing fails any more, and nothing is slow."""
@@ -395,7 +426,7 @@ class Node(Watcher):
             self.world.hit("replay compared")
             live = self.loop.state
             older = self._checkpoints.some(live.offset)
-            compare_with_replay(live, older, self._shadow.batches(), a_watched_state, self._in_store)
+            compare_with_replay(live, older, self._shadow.batches(), self._new_state, self._in_store)
 
     def _in_store(self, queue: int) -> Sequence[tuple[int, bytes]] | None:
         """What a look that disturbs nothing finds."""

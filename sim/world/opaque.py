@@ -35,7 +35,7 @@ class Opaque:
     def fits(self, body_bytes: int) -> int:
         return body_bytes
 
-    def travelling_bytes(self, content: bytes) -> int:
+    def envelope_bytes_max(self, content: bytes) -> int:
         return len(content)
 
     def seal(self, device: int, registration: int, note: Note) -> bytes:

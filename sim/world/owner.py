@@ -6,7 +6,7 @@ Touches: the real owner, by `tick`; the world, by counting what happens.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from nightmail.engine.cluster.owner import Owner, OwnerWatcher
@@ -14,7 +14,9 @@ from nightmail.engine.cluster.ports import Follower
 from nightmail.engine.cluster.wide import WideRows
 from nightmail.engine.loop import Loop
 from nightmail.engine.ports import Checkpoint, EngineError, Failed, Mailboxes, Offered, Rows, Stored, TooNew
-from nightmail.model.rows import Account, PendingReceipt
+from nightmail.model.effects import Call
+from nightmail.model.group_questions import GroupAnswer, GroupQuestion, ToldSoFar
+from nightmail.model.rows import Account, KnownAccounts, PendingReceipt
 from nightmail.model.traces import Trace
 from nightmail.model.words import Lane
 from sim.faults.counted_rows import CountedRows
@@ -22,6 +24,7 @@ from sim.faults.partition import SimSharedLog
 from sim.judges.shadow import ShadowRows
 from sim.judges.strict import StrictState
 
+from .poison import Poison
 from .world import Broken
 
 if TYPE_CHECKING:
@@ -93,7 +96,11 @@ class WatchedOwner(OwnerWatcher):
     # --- what the owner tells its node ------------------------------------------------------------
 
     def on_poison(self, offset: int, error: Exception) -> None:
-        raise error
+        if not isinstance(error, Poison):
+            raise error
+
+    def on_call(self, call: Call) -> None:
+        self.cluster.on_call(call)
 
     def on_saved(self, checkpoint: Checkpoint) -> None:
         if self.is_zombie:
@@ -172,6 +179,15 @@ class CountedMailboxes:
             then(row)
 
         self._mailboxes.account(account, shown)
+
+    def relations(self, account: int, then: Callable[[Account | None, KnownAccounts | None], None]) -> None:
+        self._mailboxes.relations(account, then)
+
+    def about_group(self, question: GroupQuestion, then: Callable[[GroupAnswer], None]) -> None:
+        self._mailboxes.about_group(question, then)
+
+    def high_heads(self, devices: Sequence[int], told: ToldSoFar, then: Callable[[Mapping[int, int]], None]) -> None:
+        self._mailboxes.high_heads(devices, told, then)
 
     def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:
         self._mailboxes.trace(message_id, then)

@@ -18,7 +18,7 @@ from nightmail.e2ee.identity import Address
 from nightmail.model.answers import Done, Joined, Said
 from nightmail.model.ids import SERVER, account_id, account_of
 from nightmail.model.records import AnyBody, Blocked, Linked, Listed, PinSet, ReceiptsSet, Registered, Unlinked
-from nightmail.model.refusals import ListConflict
+from nightmail.model.refusals import ListConflict, UnknownDevice
 from nightmail.model.words import Lane, Platform
 
 from .device import Device
@@ -73,6 +73,12 @@ class Habits:
     """The part of all entries that the server alters or repeats; likewise of the next two."""
     forge_lists: float = 0.0
     forge_keys: float = 0.0
+    set_timer: float = 0.005
+    """Of a device's writing, so much is another timer of the conversation."""
+    clock_back: float = 0.2
+    """Of a device's restarts, so many find its clock set back."""
+    hesitate: float = 0.0
+    """Of the times at which a person could agree to another key, so many pass unused."""
 
     @classmethod
     def draw(cls, world: World, off: frozenset[str], *, sealed: bool = False) -> Habits:
@@ -141,6 +147,10 @@ class Person:
         return self.account in self.town.history.receipts_off or any(
             (a, p) == (self.account, peer) for a, p, _, _ in self.town.history.blocks
         )
+
+    def hesitates(self) -> bool:
+        """To agree to another key, for now."""
+        return bool(self.town.habits.hesitate) and self.world.maybe(self.town.habits.hesitate)
 
     # --- account and devices ------------------------------------------------------------------------
 
@@ -312,15 +322,23 @@ class Person:
             self.blocked.discard(peer)
             self.town.history.unblocks(self.account, peer)
 
-        def answered(_: Said) -> None:
+        def answered(said: Said) -> None:
+            if isinstance(said, UnknownDevice):
+                # The device that asked was removed meanwhile: the one that came after it asks.
+                self.world.later(RETRY_MS, ask)
+                return
+            assert isinstance(said, Done), said
             if on:
                 self.town.history.surely_blocked(self.account, peer)
             else:
                 self.town.history.unblocked(self.account, peer)
             self.world.later(SETTLED_MS, lambda: self._wishing.discard(peer))
 
+        def ask() -> None:
+            self.ask(self.devices[0].me.device, Blocked(self.account, peer, on), answered)
+
         self.world.tell(self.handle, f"{'blocks' if on else 'unblocks'} {peer:x}")
-        self.ask(self.devices[0].me.device, Blocked(self.account, peer, on), answered)
+        ask()
 
     def lift_blocks(self) -> None:
         """Hear from everybody again. Who is blocked may wait as for somebody who never comes back."""
@@ -339,6 +357,8 @@ class Person:
     def act(self, device: Device) -> None:
         """One thing that a device, or the person holding it, does."""
         habits, chance, world = self.town.habits, self.world.chance, self.world
+        if self.town.group_life is not None and self.town.group_life.act(device):
+            return
         peer = chance.choice([p for p in self.town.people if p is not self]).account
         names, weights = habits.deeds if device.wants_online else habits.deeds_offline
         match chance.choices(names, cum_weights=weights)[0]:
@@ -381,6 +401,9 @@ class Person:
     def _write(self, device: Device, peer: int) -> None:
         lane = Lane.HIGH if self.world.maybe(self.town.habits.high_lane) else Lane.NORMAL
         timer = self.world.between(1_000, 30_000) if self.world.maybe(self.town.habits.timer) else 0
+        chance = self.town.timer_chance
+        if chance.random() < self.town.habits.set_timer:
+            device.set_timer(peer, chance.choice((0, chance.randint(1_000, 20_000))))
         device.write(peer, lane, timer)
 
     def _come_again(self, device: Device) -> None:

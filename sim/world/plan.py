@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from random import Random
 from typing import TypeAlias
@@ -15,6 +16,7 @@ from sim.judges.story import tell_story
 from sim.judges.strict import Misstep, strictly
 
 from .cluster import Cluster, a_later_fold
+from .group_sizes import a_server_with_groups
 from .node import Node
 from .people import Habits
 from .sealed_device import a_seeded_kem
@@ -42,6 +44,8 @@ class Plan:
     """Habits and faults that do not occur."""
     sealed: bool = False
     """Devices seal what they send, with real keys; otherwise what they send is opaque to all but the story."""
+    groups: bool = False
+    """They talk in groups, too. Only sealed devices do."""
 
     def smaller(self) -> list[Plan]:
         """Plans that might show the same failure in a shorter story, the boldest first."""
@@ -54,11 +58,13 @@ class Plan:
 
     def command(self) -> str:
         """What lives exactly this plan through: nothing of it is left to the campaign's own defaults."""
-        words = [f"{PYTHON} -m sim.runs.campaign --mode {self.mode} --seed {self.seed} --seeds 1"]
+        command = "group_clients" if self.groups else "campaign"
+        words = [f"{PYTHON} -m sim.runs.{command} --mode {self.mode} --seed {self.seed} --seeds 1"]
         if self.people:
             words.append(f"--people {self.people}")
         words.append(f"--seconds {self.seconds}")
-        words.append("--sealed" if self.sealed else "--opaque")
+        if not self.groups:
+            words.append("--sealed" if self.sealed else "--opaque")
         if self.off:
             words.append(f"--off {','.join(sorted(self.off))}")
         return " ".join(words)
@@ -71,11 +77,11 @@ def run(plan: Plan, world: World | None = None, watch: Callable[[Town, Machine],
     """
     world = world or World(plan.seed)
     people = plan.people or 2 + plan.seed % 3
-    town = Town(world, plan.mode, people, plan.off, sealed=plan.sealed)
+    town = Town(world, plan.mode, people, plan.off, sealed=plan.sealed, groups=plan.groups)
     machine: Machine | None = None
     vfs = DiskVfs(f"sim{plan.seed}", Disk(Random(0)), Random(0), default=True)
     try:
-        with a_later_fold(), a_seeded_kem(), strictly():
+        with a_later_fold(), a_seeded_kem(), strictly(), a_server_with_groups() if plan.groups else nullcontext():
             if plan.mode == "node":
                 machine = Node(world, town.limits, vfs, plan.off)
             else:

@@ -1,7 +1,8 @@
 """Sealed devices in the simulated world: the real sealer, seeded, and watched for what must never happen to it.
 
-Knows:   why an entry may be unreadable: somebody's sessions were set back, its author is gone or a liar, or chance
-         damaged it on this device. Anything else is a broken promise.
+Knows:   why an entry may be unreadable: somebody's sessions were set back, its author is gone or a liar, chance damaged
+         it on this device, or so many sessions began while it was under way that this device dropped the one in which
+         it was sealed. Anything else is a broken promise.
 Touches: the history.
 Never:   helps the sealer: what it raises is what the machine gets.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 
 from msgspec.structs import replace
 
@@ -12,10 +13,12 @@ from nightmail.model.limits import DAY_MS, FoldLimits
 from nightmail.model.words import Lane
 from sim.faults.lying_client import Liar
 from sim.judges.checkers import check_all
+from sim.judges.group_story import GroupStory
 from sim.judges.history import History
 
 from .device import Device
 from .front import Backend, Limits
+from .group_life import GroupLife
 from .people import Habits, Person
 from .world import Broken, World
 
@@ -33,10 +36,14 @@ SEALED_TIMES = 100
 
 class Town:
     def __init__(
-        self, world: World, mode: str, people: int, off: frozenset[str] = frozenset(), *, sealed: bool = False
+        self, world: World, mode: str, people: int, off: frozenset[str] = frozenset(), *, sealed: bool = False,
+        groups: bool = False,
     ) -> None:  # fmt: skip
         self.world, self.mode, self.sealed = world, mode, sealed
         self.history = History(world)
+        self.story = GroupStory()
+        self.timer_chance = Random(f"timers {world.seed}")
+        """Apart from the world's, so that timers leave the rest of a seed's story as it is."""
         chance = world.chance
         self.habits = Habits.draw(world, off, sealed=sealed)
         self.limits = Limits(draw_fold_limits(world), draw_gateway_limits(world))
@@ -45,8 +52,9 @@ class Town:
         if sealed:
             self.limits = self.limits._replace(fold=few_keys(world, self.limits.fold))
             self.client_limits = seals_little(world, self.client_limits)
-            if self.habits.link:
+            if self.habits.link or groups:
                 self._make_room()
+        self.group_life = GroupLife(self, off) if groups else None
         self.link_delay = chance.choice(((0, 2), (5, 60), (100, 400)))
         self.socket_room = chance.choice((0, 2_000, 1 << 20))
         """Bytes that the kernels on both sides take without anybody reading."""
@@ -61,7 +69,7 @@ class Town:
     def _make_room(self) -> None:
         """A new device acknowledges nothing before it was told whose it is: that word must find room behind
         what others have sent it by then. With the limits of a real server it does."""
-        fold, gateway = self.limits
+        fold, gateway, _ = self.limits
         self.habits.high_lane = min(self.habits.high_lane, 0.1)
         self.limits = Limits(
             replace(
@@ -104,7 +112,7 @@ class Town:
                 return
             if len(self.people) > 1:
                 device.person.act(device)
-            if self.sealed:
+            if self.sealed and not device.person.hesitates():
                 device.accept()
             self.world.later(self.world.between(1, self.pace_ms), act)
 
@@ -146,6 +154,8 @@ class Town:
                 for person in self.people:
                     if person is not device.person:
                         device.write(person.account, Lane.NORMAL, 0)
+                if self.group_life is not None:
+                    self.group_life.write_to_all(device)
             self.settle(left_over, restart_ms if self.history.set_back else 0)
         self.settle(left_over)
 
@@ -237,6 +247,7 @@ def draw_client_limits(world: World) -> ClientLimits:
         answer_ms=chance.choice((400, 2_000)),
         retry_ms_min=chance.choice((20, 300)),
         retry_ms_max=chance.choice((500, 5_000)),
+        timer_ms_min=1,
         lifetime_ms=29 * DAY_MS if chance.random() < 0.9 else 3_000,
         parked_entries=chance.choice((2, 128)),
         parked_ms=chance.choice((100, 2_000)),

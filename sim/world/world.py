@@ -63,6 +63,8 @@ class Fault:
 class BelievedLeap:
     """A server has believed a clock that was wrong for long."""
 
+    doubted_at: int
+    """When it began to doubt it. What was sent since then does not age by the leap."""
     at: int
     ms: int
     until: int = 1 << 62
@@ -106,7 +108,7 @@ class World:
 
         What a wrong clock ends while it is believed, ends too early; what ends after it was set back does not.
         """
-        early = (leap.ms for leap in self.believed_leaps if leap.at >= since and leap.is_time(ended_at))
+        early = (leap.ms for leap in self.believed_leaps if leap.doubted_at >= since and leap.is_time(ended_at))
         return self.clock_slack_ms + sum(early)
 
     def later(self, delay_ms: int, happen: Callable[[], None]) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 from pathlib import Path
-from urllib.parse import quote
+from typing import Any
+from urllib.parse import quote, unquote
 
 import pytest
 
+from nightmail.api.times import rfc3339
 from nightmail.model.answers import Accepted, Joined
 from nightmail.model.ids import SERVER, account_id
 from nightmail.model.records import Acked, Read, Registered, Span
@@ -127,6 +129,19 @@ def test_a_list_that_is_not_the_next_one_conflicts(town: Town) -> None:
     assert (reply.status, reply.json["code"], reply.json["version"]) == (409, "list_conflict", 1)
 
 
+def test_a_device_has_one_spelling(town: Town) -> None:
+    dino = town.register("dino")
+    text = f"{dino.device:x}"
+    for other in (f"0{text}", text.upper(), f"0x{text}", f"+{text}", f"{text[0]}_{text[1:]}", f"{text}%0A", "-1", "x"):
+        for reply in (
+            town.ask("DELETE", f"/v1/devices/{other}", auth=dino),
+            town.ask("PATCH", f"/v1/devices/{other}", {"label": "desk"}, auth=dino),
+            town.ask("PUT", "/v1/devices", {"version": 2, "devices": [unquote(other)], "signed": ""}, auth=dino),
+        ):
+            assert (reply.status, reply.json["code"]) == (400, "malformed"), other
+    assert town.get("/v1/devices", dino).json["devices"][0]["device"] == text
+
+
 def test_nobody_revokes_the_device_of_another_account(town: Town) -> None:
     eve, frank = town.register("eve"), town.register("frank")
     reply = town.ask("DELETE", f"/v1/devices/{frank.device:x}", auth=eve)
@@ -160,7 +175,10 @@ def test_a_sender_sees_its_message_sent_then_delivered(town: Town) -> None:
         "message_id": sent.id,
         "state": "sent",
         "accepted_at": accepted.at,
-        "devices": [{"device": f"{heidi.device:x}", "state": "sent", "at": accepted.at}],
+        "accepted_at_rfc3339": rfc3339(accepted.at),
+        "devices": [
+            {"device": f"{heidi.device:x}", "state": "sent", "at": accepted.at, "at_rfc3339": rfc3339(accepted.at)}
+        ],
     }
     town.say(heidi.device, Acked(Lane.NORMAL, 1))
     after = town.get(f"/v1/messages/{sent.id}", grace).json
@@ -197,14 +215,21 @@ def test_a_blocked_sender_learns_nothing_and_the_operator_sees_it(town: Town) ->
     sent = message(mallory, niaj)
     town.say(mallory.device, sent)
     seen = town.get(f"/v1/messages/{sent.id}", mallory).json
-    at, device = seen["accepted_at"], {"device": f"{niaj.device:x}", "state": "sent"}
-    assert seen == {"message_id": sent.id, "state": "sent", "accepted_at": at, "devices": [{**device, "at": at}]}
+    device = {"device": f"{niaj.device:x}", "state": "sent"}
+
+    def waiting(message_id: str, at: int) -> dict[str, Any]:
+        text = rfc3339(at)
+        return {
+            "message_id": message_id, "state": "sent", "accepted_at": at, "accepted_at_rfc3339": text,
+            "devices": [{**device, "at": at, "at_rfc3339": text}],
+        }  # fmt: skip
+
+    assert seen == waiting(sent.id, seen["accepted_at"])
     trudy = town.register("trudy")
     other = message(trudy, niaj)
     town.say(trudy.device, other)
     waits = town.get(f"/v1/messages/{other.id}", trudy).json
-    assert waits == {**seen, "message_id": other.id, "accepted_at": waits["accepted_at"], "devices": waits["devices"]}
-    assert waits["devices"] == [{**device, "at": waits["accepted_at"]}]
+    assert waits == waiting(other.id, waits["accepted_at"])
     traced = town.get(f"/v1/trace/{sent.id}", town.operator).json
     assert [event["what"] for event in traced["events"]] == ["blocked"]
     assert town.ask("DELETE", "/v1/blocks/mallory", auth=niaj).status == 204

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.server.rig import WAIT_S, Person, Reply, Town, new_device, serving
+from tests.wire.protocol_page import table
 
 
 def is_problem(reply: Reply, status: int, code: str) -> bool:
@@ -76,6 +78,41 @@ def raw(town: Town, request: bytes) -> bytes:
         while piece := peer.recv(65_536):
             reply += piece
         return reply
+
+
+GET = b"GET /v1/devices HTTP/1.1\r\nHost: x\r\n"
+UNFINISHED = b"POST /v1/accounts HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+
+
+def until(town: Town, status: bytes) -> bytes:
+    """Ask until the answer has this status."""
+    while not (reply := raw(town, GET + b"\r\n")).startswith(b"HTTP/1.1 " + status):
+        pass
+    return reply
+
+
+def plain_refusals(folder: Path) -> dict[str, str]:
+    """Status → the media type of its body, of errors that do not reach the application."""
+    with serving(folder / "one", http__address_connections=1, http__request_ms=600_000) as town:
+        replies = [raw(town, b"no HTTP at all\r\n\r\n"), raw(town, GET + b"X: " + b"x" * 4_096 + b"\r\n\r\n")]
+        with socket.create_connection(("127.0.0.1", town.port), timeout=WAIT_S) as held:
+            held.sendall(UNFINISHED)
+            replies.append(until(town, b"503"))
+    with serving(folder / "two", gateway__address_requests_per_s=1, gateway__address_requests_burst=1) as town:
+        limited = until(town, b"429")
+        assert re.search(rb"(?im)^retry-after: [1-9]", limited)
+    found: dict[str, str] = {}
+    for reply in (*replies, limited):
+        head, _, body = reply.partition(b"\r\n\r\n")
+        media = re.search(rb"(?im)^content-type: ([^;\r]+)", head)
+        assert bool(media) == bool(body), "a body says what it is"
+        found[head[9:12].decode()] = media[1].decode() if media else "empty"
+    return found
+
+
+def test_the_protocol_names_every_error_that_is_no_problem_document(tmp_path: Path) -> None:
+    told = {row[0]: row[1] for row in table("Registering", "**Errors over HTTP**")}
+    assert plain_refusals(tmp_path) == told
 
 
 def test_a_body_that_announces_too_much_is_refused_before_it_comes(town: Town) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nightmail.api.times import rfc3339
 from nightmail.engine.clock import ClockLimits
 from nightmail.model.limits import DAY_MS
 from tests.server.rig import Times, serving
@@ -20,11 +21,14 @@ def test_the_operator_sets_time_back_after_a_wrong_clock_was_believed(
         town.register("ada")
 
         def shown(state: str, time: int) -> dict[str, object]:
-            return {"state": state, "clock": times.wall, "time": time}
+            return {
+                "state": state, "clock": times.wall, "clock_rfc3339": rfc3339(times.wall), "time": time,
+                "time_rfc3339": rfc3339(time),
+            }  # fmt: skip
 
         assert town.get("/v1/clock", town.operator).json == shown("believed", right)
         times.wall += 31 * DAY_MS
-        assert town.get("/v1/clock", town.operator).json == shown("ahead", right)
+        assert town.get("/v1/clock", town.operator).json == shown("ahead", right + 1)
         times.go_on(ClockLimits().lasting_ms)
         town.run(town.node.heart.loop.tick)
         town.register("bob")

@@ -16,12 +16,13 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
+from nightmail.api.times import rfc3339
 from nightmail.model.ids import account_id
 from nightmail.wire.closing import CloseCode
 from nightmail.wire.frames import decode_from_server, encode
 from nightmail.wire.items import PATH, SUBPROTOCOL, VERSION, Hello, Welcome
 from tests.outlets.hook import WRITTEN, Hook, answering
-from tests.server.rig import Asker, Person, Reply, Town, message, new_device, serving
+from tests.server.rig import Asker, Person, Reply, Times, Town, message, new_device, serving
 
 PIN, WRONG = "ab" * 32, "cd" * 32
 WITHIN_S = 1
@@ -134,8 +135,9 @@ def test_a_code_that_the_operators_hook_brought_makes_and_takes_over_an_account(
         assert call.is_signed
         assert (sent.status, call.json) == (
             202,
-            {"handle": "+491711234567", "code": call.json["code"], "expires_at": sent.json["expires_at"]},
+            {"handle": "+491711234567", "code": call.json["code"], **sent.json},
         )
+        assert sent.json["expires_at_rfc3339"] == rfc3339(sent.json["expires_at"])
         code = call.json["code"]
         wrong = f"{(int(code) + 1) % 1_000_000:06}"
         assert said(register(town, phone, code=wrong)) == (403, "verification_wrong")
@@ -288,6 +290,21 @@ def test_the_handle_of_a_closed_account_is_not_given_to_a_stranger_at_once(town:
     assert town.ask("DELETE", "/v1/accounts/me", auth=ida).status == 204
     assert register(town, "ida").json["code"] == "handle_taken"
     assert register(town, "\u0456da").json["code"] == "handle_confusable"
+
+
+def test_a_stranger_who_is_refused_a_kept_handle_does_not_hold_its_look_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = Times(monkeypatch)
+    with serving(tmp_path, limits__handle_kept_ms=1_000) as town:
+        ida = town.register("ida")
+        town.ask("DELETE", "/v1/accounts/me", auth=ida)
+        times.go_on(999)
+        assert said(register(town, "ida")) == (409, "handle_taken")
+        assert said(register(town, "\u0456da")) == (409, "handle_confusable")
+        times.go_on(1)
+        assert register(town, "\u0456da").status == 201
+        assert said(register(town, "ida")) == (409, "handle_confusable")
 
 
 # --- ids ----------------------------------------------------------------------------------------

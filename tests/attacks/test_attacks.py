@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
+import resource
+from collections.abc import Generator
 
 import pytest
 
 from attacks import __main__ as attacks
-from attacks.__main__ import Result
+from attacks.__main__ import DEFAULTS, Result
 from attacks.calm import quantile_ms
-from attacks.hostile import ATTACKS
+from attacks.connection import Connection, register
+from attacks.hostile import ATTACKS, Attack
+from nightmail.testing import RunningServer, running_server
 
-FIELDS = ["attack", "calm_p99_ms", "p99_ms", "connect_ms", "refused", "rss_mib"]
+FIELDS = ["attack", "calm_p99_ms", "p99_ms", "connect_ms", "refused", "rss_mib", "cpu_share", "waited_share", "tries"]
 
 
 def test_an_attack_is_run_and_reported_as_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -21,6 +26,7 @@ def test_an_attack_is_run_and_reported_as_one_line(capsys: pytest.CaptureFixture
     assert (list(found), found["attack"]) == (FIELDS, "pings_before_hello")
     assert found["refused"] > 0
     assert found["rss_mib"] > 0
+    assert found["cpu_share"] > 0
 
 
 def test_an_attack_that_does_not_exist_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,3 +60,36 @@ def test_a_message_that_never_arrived_is_the_slowest() -> None:
 
 def test_there_are_attacks_of_every_kind() -> None:
     assert len(ATTACKS) >= 8
+
+
+@pytest.fixture(scope="module")
+def server() -> Generator[RunningServer]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with running_server({**DEFAULTS, "http.registrations_per_minute": 0}) as running:
+        yield running
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+ROUNDS = 10
+"""Of questions during each attack: all together stay below the rate of one address."""
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_health_and_metrics_are_answered_during_every_attack(name: str, server: RunningServer) -> None:
+    operator = f"Bearer operator.{server.operator_token}"
+
+    async def story() -> list[int]:
+        attack = Attack(server.port, (await register(server.port, f"victim-of-{name.replace('_', '-')}")).device)
+        under_way = asyncio.ensure_future(ATTACKS[name](attack))
+        answers: list[int] = []
+        for _ in range(ROUNDS):
+            for path in ("/healthz", "/metrics"):
+                async with Connection(server.port) as connection:
+                    answers.append((await connection.ask("GET", path, bearer=operator))[0])
+        assert not under_way.done()
+        under_way.cancel()
+        await asyncio.gather(under_way, return_exceptions=True)
+        return answers
+
+    assert set(asyncio.run(story())) == {200}

@@ -12,7 +12,9 @@ from bench import figures as heart
 from bench.node import __main__ as node
 from bench.node.checks import BODY, Inbox, Tally, add_up, histogram, quantile_ms
 from bench.node.figures import Figures, as_object, row
-from bench.node.load_messages import Order, Seen
+from bench.node.group_load import Author, Conversation, GroupInbox
+from bench.node.load_messages import Known, Order, Seen
+from bench.node.phone import Hub
 from bench.node.plot import AIMS, MEANINGS, draw, newest
 from bench.node.scenario_setup import TINY
 from bench.node.workers import put_together, split
@@ -44,6 +46,26 @@ def test_talking_and_being_away_are_measured_and_nothing_is_lost(capsys: pytest.
 def test_a_message_that_is_overlooked_is_missed(capsys: pytest.CaptureFixture[str]) -> None:
     assert node.main(["--tiny", "--plant", "--scenarios", "busy"]) == 1
     assert [each["lost"] for each in found(capsys)] == [1]
+
+
+def test_groups_are_measured_on_write_and_by_their_log_and_nothing_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    assert node.main(["--tiny", "--scenarios", "groups"]) == 0
+    results = found(capsys)
+    assert [each["scenario"] for each in results] == [
+        "groups_10",
+        "groups_10_single",
+        "groups_110",
+        "groups_110_single",
+    ]
+    for each in results:
+        assert each.keys() >= ALWAYS | {"delivery_us", "members", "online"}
+        assert {name: each[name] for name in PROMISES} == dict.fromkeys(PROMISES, 0)
+        assert each["messages"]
+
+
+def test_a_message_that_one_member_overlooks_is_missed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert node.main(["--tiny", "--plant", "--scenarios", "groups"]) == 1
+    assert {each["lost"] for each in found(capsys)} == {1}
 
 
 def test_a_peer_that_is_not_installed_is_skipped_with_words_and_recorded_so(
@@ -104,6 +126,31 @@ def test_another_body_is_noticed() -> None:
 
 def test_an_entry_offered_again_is_shown_once_and_harms_nobody() -> None:
     assert counts((1, (entry(1, 10), entry(2, 11))), (2, (entry(2, 11), entry(3, 12))), of=3) == (0, 0, 0, 0, 1)
+
+
+def shown(*entries: tuple[int, int, int], of: int, to: int = 6) -> tuple[int, int, int, int]:
+    """(lost, doubled, reordered, changed) of what one member of group 6 was shown, of `of` messages by device 7."""
+    conversation = Conversation(Hub(), Known(6, 1, b"", has_log=False), online=3)
+    Author(conversation, 0, 1)
+    conversation.authors = {by: author for by in (7, 8) for author in conversation.authors.values()}
+    inbox = GroupInbox(conversation, plant=False)
+    for by, n, at in entries:
+        conversation.authors[by].unseen[n] = 9
+        inbox.take(Entry(by, to, n, "", b"", Kind.TEXT, None, at, 0, BODY))
+    inbox.finish(7, of)
+    tally = conversation.hub.tally
+    return tally.lost, tally.doubled, tally.reordered, tally.changed
+
+
+def test_in_a_group_every_author_counts_for_itself() -> None:
+    assert shown((7, 1, 10), (8, 1, 11), (7, 2, 12), (8, 2, 13), of=2) == (0, 0, 0, 0)
+
+
+def test_in_a_group_too_what_is_lost_doubled_late_or_elsewhere_is_noticed() -> None:
+    assert shown((7, 1, 10), (7, 3, 12), of=4) == (2, 0, 0, 0)
+    assert shown((7, 1, 10), (7, 1, 12), of=1) == (0, 1, 0, 0)
+    assert shown((7, 1, 10), (8, 1, 10), of=1) == (0, 0, 1, 0)
+    assert shown((7, 1, 10), of=1, to=4) == (0, 0, 0, 1)
 
 
 # --- figures ------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from nightmail.client.messages import Message, Tick
 from nightmail.e2ee.content import Content
 from nightmail.model.words import Kind
 from nightmail.wire.closing import CloseCode
+from nightmail.wire.items import Answered
 from tests.client.harbour import QUICK, harbour
 
 
@@ -36,6 +37,38 @@ def test_ten_lines_suffice_to_send_and_receive(tmp_path: Path) -> None:
             await receipt.read()
             assert receipt.state is Tick.READ
             assert [m.state for m in alice.history("bob")] == [Tick.READ]
+
+    asyncio.run(story())
+
+
+def test_when_it_is_confirmed_the_server_has_what_was_received_and_read(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with harbour() as place, place.client(tmp_path, "alice") as alice, place.client(tmp_path, "bob") as bob:
+            receipt = await alice.send("bob", "hello")
+            message = await anext(bob.messages())
+            await bob.read(message.peer)
+            await place.drop()
+            await bob.confirmed()
+            mailbox = place.town.loop.state.mailboxes[bob.identity.device]
+            assert mailbox is not None
+            assert [each.acked for each in mailbox.lanes] == [each.head for each in mailbox.lanes]
+            await receipt.read()
+
+    asyncio.run(story())
+
+
+def test_nobody_waits_for_confirmations_of_a_client_that_has_ended(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with harbour() as place, place.client(tmp_path, "alice") as alice, place.client(tmp_path, "bob") as bob:
+            await bob.ready()
+            me = bob.identity.device
+            place.town.meddle = lambda to, item: None if to == me and isinstance(item, Answered) else item
+            await alice.send("bob", "hello")
+            await anext(bob.messages())
+            waiting = asyncio.ensure_future(bob.confirmed())
+            await place.dismiss(CloseCode.REMOVED)
+            with pytest.raises(Stopped):
+                await waiting
 
     asyncio.run(story())
 

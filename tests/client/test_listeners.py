@@ -43,6 +43,19 @@ def test_a_listener_that_lags_is_told_so_instead_of_filling_the_memory() -> None
     asyncio.run(story())
 
 
+def test_a_listener_knows_whether_the_next_event_has_been_told() -> None:
+    async def story() -> None:
+        listeners = Listeners(2)
+        events = listeners.events()
+        seen = [events.has_next]
+        listeners.tell(QueueEmpty())
+        seen.append(events.has_next)
+        await anext(events)
+        assert [*seen, events.has_next] == [False, True, False]
+
+    asyncio.run(story())
+
+
 def test_a_client_that_was_stopped_says_so_to_its_listeners() -> None:
     async def story() -> None:
         listeners = Listeners(2)

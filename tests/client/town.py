@@ -21,7 +21,7 @@ from nightmail.client.own_devices.pairing import ERRAND
 from nightmail.client.store.memory import MemoryStore
 from nightmail.client.store.rows import Identity, OwnKeys
 from nightmail.client.trust.sealer import Sealer
-from nightmail.core.state import NEWEST_FOLD
+from nightmail.core.state import NEWEST_FOLD, ShardState
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.keys import make_keys
@@ -39,6 +39,8 @@ from nightmail.model.rows import Account, Gap, PendingReceipt
 from nightmail.model.words import Kind, Lane, Platform
 from nightmail.wire.frames import decode_from_device, decode_hello, encode
 from nightmail.wire.items import (
+    FIRST_ITEMS,
+    GROUP_ITEMS,
     NEWEST_SINCE,
     VERSION,
     Answered,
@@ -48,34 +50,45 @@ from nightmail.wire.items import (
     Entries,
     FromServer,
     Gone,
+    GroupLook,
     Hello,
+    LogFetch,
     Look,
+    MembersLook,
     Ping,
     Pong,
     Receipts,
+    ReceiptsLook,
     Welcome,
 )
 from sim.world.opaque import Opaque
+from tests.client.group_answers import answer_about_groups
 from tests.e2ee.devices import Seeded
 
 E = TypeVar("E")
 
 START = 1_700_000_000_000
 CREDIT = 20
+GROUP_FOLD = 4
 
 
 class Town:
     """One server, and everybody's devices."""
 
-    def __init__(self, seed: int = 0, *, sealed: bool = False) -> None:
-        self.now, self.sealed = START, sealed
+    def __init__(
+        self, seed: int = 0, *, sealed: bool = False, fold: int = NEWEST_FOLD, limits: FoldLimits | None = None
+    ) -> None:
+        self.now, self.sealed, self.has_groups = START, sealed, fold >= GROUP_FOLD
         self.chance = Random(seed)
         self.secrets = Seeded(seed)
         self.desk = LoopDesk(self.chance.randbytes, lambda: self.now)
-        self.loop = Loop(MemoryLog(), MemoryRows(), lambda: self.now, self.desk.on_effects)
+        self.loop = Loop(
+            MemoryLog(), MemoryRows(), lambda: self.now, self.desk.on_effects,
+            new_state=lambda: ShardState(newest_fold=fold),
+        )  # fmt: skip
         self.desk.attend(self.loop, self)
         self.loop.recover()
-        while not self.loop.adopt(NEWEST_FOLD, FoldLimits()):
+        while not self.loop.adopt(fold, limits or FoldLimits()):
             self.loop.flush()
         self._answers: dict[int, Said] = {}
         self._line = self.desk.open_line(self._answers.__setitem__)
@@ -179,7 +192,10 @@ class Session:
 
     def __init__(self, town: Town, hello: Hello) -> None:
         self.town, self.device = town, hello.device
-        self.out: list[FromServer] = [Welcome(VERSION, town.now, "town", 30_000, 256, 65_536, 1 << 20, NEWEST_SINCE)]
+        items = GROUP_ITEMS if town.has_groups else FIRST_ITEMS
+        self.out: list[FromServer] = [
+            Welcome(VERSION, town.now, "town", 30_000, 256, 65_536, 1 << 20, NEWEST_SINCE, items)
+        ]
         self._next = [hello.normal, hello.high]
         self._acked = [hello.normal, hello.high]
         self._changes = hello.receipts
@@ -204,6 +220,8 @@ class Session:
                     self.town.desk.account(item.account, lambda row, item=item: self._found(item, row))
                 case Ping():
                     self.out.append(Pong(item.nonce, self.town.now))
+                case GroupLook() | MembersLook() | LogFetch() | ReceiptsLook():
+                    self.out += answer_about_groups(self.town.loop.state, self.device, item)
                 case Hello():
                     raise AssertionError("a second Hello")
         self.town.loop.flush()

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from nightmail.client.messages import DeviceDelivery, Message, Tick
+from nightmail.client.store.group_rows import GroupRow, GroupStanding, HeadAt, Holder, LeftAt
 from nightmail.client.store.memory import MemoryStore
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import (
@@ -29,6 +30,7 @@ from nightmail.client.store.rows import (
 from nightmail.client.store.search import terms_of
 from nightmail.client.store.sqlite import SqliteStore
 from nightmail.e2ee.content import Content, encode_content
+from nightmail.model.group_rows import FanOut
 from nightmail.model.ids import account_id, device_id
 from nightmail.model.records import Envelope
 from nightmail.model.words import Kind, Lane
@@ -434,3 +436,108 @@ def test_contacts_are_kept_until_they_are_dropped(kept: Kept) -> None:
     assert (store.contact(BOB), store.contact(7)) == (Contact(BOB, "bob", "Bobby"), None)
     store.drop_contact(rows[0].account)
     assert store.contacts() == rows[1:]
+
+
+def test_messages_are_given_by_their_deadline_until_they_are_dropped(kept: Kept) -> None:
+    store = kept.store
+    assert (store.next_deadline(), store.ended(1 << 60)) == (None, [])
+    late, early, never = (replace(a_message(n), deadline=due) for n, due in ((1, 70), (2, 50), (3, 0)))
+    for message in (late, early, never):
+        store.put_message(message)
+    store.commit()
+    store = kept.crash()
+    assert store.next_deadline() == 50
+    assert [store.ended(49), store.ended(50), store.ended(70)] == [[], [early], [early, late]]
+    store.drop_message(early.id)
+    assert store.next_deadline() == 70
+    store.put_message(replace(late, deadline=0))
+    assert (store.next_deadline(), store.ended(1 << 60)) == (None, [])
+
+
+def test_the_last_change_of_a_conversation_is_the_last_by_its_position_that_has_not_failed(kept: Kept) -> None:
+    store = kept.store
+    assert store.timer_change(BOB) is None
+    first, last, elsewhere = (
+        replace(a_message(n, at=at, peer=peer), kind=Kind.CONTROL)
+        for n, at, peer in ((2, 5, BOB), (1, 7, BOB), (3, 9, 1))
+    )
+    waiting = replace(a_message(4), kind=Kind.CONTROL)
+    for message in (last, first, elsewhere, a_message(5, at=99), waiting):
+        store.put_message(message)
+    assert store.timer_change(BOB) == waiting
+    store.put_message(replace(waiting, state=Tick.FAILED))
+    store.commit()
+    store = kept.crash()
+    assert store.timer_change(BOB) == last
+    store.drop_message(last.id)
+    assert store.timer_change(BOB) == first
+
+
+# --- groups -------------------------------------------------------------------------------------
+
+GROUP, OTHER = 4, 6
+
+
+def a_group_row(group: int = GROUP) -> GroupRow:
+    return GroupRow(
+        group=group, standing=GroupStanding.JOINED, genesis=bytes(32), index=2, epoch=5, name="Friends",
+        heads=(HeadAt(1, bytes(32), 3), HeadAt(2, b"h" * 32)), departures={ALICE: LeftAt(2, 9)},
+        states={BOB: 2}, to_welcome=(BOB,), fan_out=FanOut.HYBRID, cursor=7, head_seq=9, unreadable=(8,),
+    )  # fmt: skip
+
+
+def test_groups_come_back_as_they_were_put(kept: Kept) -> None:
+    store = kept.store
+    for group in (OTHER, GROUP):
+        store.put_group(a_group_row(group))
+    store.put_group_members(GROUP, b"members")
+    store.put_group(replace(a_group_row(), name="Old friends"))
+    store.commit()
+    store = kept.crash()
+    assert store.groups() == [replace(a_group_row(), name="Old friends"), a_group_row(OTHER)]
+    assert (store.group(GROUP), store.group(8)) == (replace(a_group_row(), name="Old friends"), None)
+    assert (store.group_members(GROUP), store.group_members(OTHER)) == (b"members", None)
+
+
+def test_a_group_goes_with_its_chains_and_leaves_the_others(kept: Kept) -> None:
+    store = kept.store
+    for group in (GROUP, OTHER):
+        store.put_group(a_group_row(group))
+        store.put_sender_chain(group, b"own")
+        store.put_holder(group, Holder(TABLET, 7))
+        store.put_receiving_chain(group, TABLET, b"k" * 8, b"theirs")
+    store.drop_group(GROUP)
+    store.commit()
+    store = kept.crash()
+    assert store.groups() == [a_group_row(OTHER)]
+    assert (store.sender_chain(GROUP), store.holders(GROUP), store.receiving_chains(GROUP)) == (None, [], [])
+    assert (store.sender_chain(OTHER), store.holders(OTHER)) == (b"own", [Holder(TABLET, 7)])
+    assert store.receiving_chains(OTHER) == [b"theirs"]
+
+
+def test_the_holders_of_a_chain_go_with_it(kept: Kept) -> None:
+    store = kept.store
+    store.put_sender_chain(GROUP, b"own")
+    store.put_holder(GROUP, Holder(TABLET, 7))
+    store.put_holder(GROUP, Holder(TABLET, 7, lacks=True, tries=2))
+    store.put_holder(GROUP, Holder(PHONE, 8))
+    assert store.holders(GROUP) == sorted(
+        [Holder(TABLET, 7, lacks=True, tries=2), Holder(PHONE, 8)], key=lambda row: row.device
+    )
+    store.drop_sender_chain(GROUP)
+    store.commit()
+    store = kept.crash()
+    assert (store.sender_chain(GROUP), store.holders(GROUP)) == (None, [])
+
+
+def test_received_chains_are_found_by_device_and_key(kept: Kept) -> None:
+    store = kept.store
+    for device, key_id in ((TABLET, b"1" * 8), (TABLET, b"2" * 8), (PHONE, b"1" * 8)):
+        store.put_receiving_chain(GROUP, device, key_id, key_id + bytes([device & 255]))
+    store.drop_receiving_chain(GROUP, TABLET, b"2" * 8)
+    store.commit()
+    store = kept.crash()
+    assert store.receiving_chain(GROUP, TABLET, b"1" * 8) == b"1" * 8 + bytes([TABLET & 255])
+    assert store.receiving_chain(GROUP, TABLET, b"2" * 8) is None
+    assert len(store.receiving_chains(GROUP)) == 2
+    assert len(store.receiving_chains(GROUP, PHONE)) == 1

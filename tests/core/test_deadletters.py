@@ -3,17 +3,20 @@ from __future__ import annotations
 from functools import partial
 
 import msgspec
+import pytest
 
 from nightmail.core.letter_pages import counts, listing, needs_counts, needs_listing
+from nightmail.core.state import NEWEST_FOLD
 from nightmail.model.answers import Accepted
 from nightmail.model.effects import Answer
 from nightmail.model.ids import account_id
+from nightmail.model.letter_rows import DeadLetter
 from nightmail.model.limits import DAY_MS
 from nightmail.model.records import Acked, FoldRaised, Record, encode_record
 from nightmail.model.refusals import DeadLettered, IdReused, OutOfOrder
-from nightmail.model.rows import DeadLetter, Kept
+from nightmail.model.rows import Kept
 from nightmail.model.words import Lane, MessageState, Reason
-from tests.core.world import START, Memory, Node, Person, World
+from tests.core.world import START, WORLDS, Memory, Node, Person, World
 
 NORMAL = Lane.NORMAL
 
@@ -23,7 +26,7 @@ def test_a_record_that_cannot_be_applied_is_kept_with_its_error(world: World) ->
     node = world.of(bob.account)
     node.bury(START + 3, b"poison", "ValueError in Sent")
     assert node.row(Kept.DEAD_LETTER, node.offset) == DeadLetter(
-        b"poison", ["ValueError in Sent"], START + 3, node.offset
+        b"poison", ["ValueError in Sent"], START + 3, node.offset, fold=NEWEST_FOLD
     )
     assert node.state.shard.dead == 1
 
@@ -75,7 +78,7 @@ def test_what_follows_from_one_record_is_buried_in_one_letter() -> None:
     node.offset -= 1
     node.bury(START + 9, b"poison", "KeyError in Copied")
     assert node.row(Kept.DEAD_LETTER, letter) == DeadLetter(
-        b"poison", ["ValueError in Sent", "KeyError in Copied"], START, letter
+        b"poison", ["ValueError in Sent", "KeyError in Copied"], START, letter, fold=NEWEST_FOLD
     )
     assert node.state.shard.dead == 2
 
@@ -130,7 +133,9 @@ def test_one_to_nobody_is_answered_as_dead(world: World) -> None:
     assert said == [Answer(5, DeadLettered())]
 
 
-def test_it_is_sent_for_thirty_days_and_then_it_has_failed(world: World) -> None:
+@pytest.mark.parametrize(("shards", "memory"), list(WORLDS.values()), ids=list(WORLDS))
+def test_before_fold_5_it_is_sent_for_thirty_days_and_then_it_has_failed(shards: int, memory: Memory) -> None:
+    world = World(shards, memory, fold=4)
     alice, bob = world.join("alice", 2), world.join("bob", 2)
     buried(world, alice, bob)
     node = world.of(bob.account)

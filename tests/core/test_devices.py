@@ -58,8 +58,9 @@ def test_a_new_account_has_one_listed_device_with_an_empty_mailbox(world: World)
     first = device_id(ALICE, 1)
     assert world.do(SERVER, registered()) == Joined(first, 1)
     assert alice_of(world) == Account(
-        "alice", devices={first: Device(7, b"secret", "phone", IOS)}, listed={first: 7}, list_version=1, next_index=2
-    )
+        "alice", devices={first: Device(7, b"secret", "phone", IOS)}, listed={first: 7}, list_version=1, next_index=2,
+        revision=1, listed_since={first: 1},
+    )  # fmt: skip
     assert world.mailbox(first) == Mailbox()
     assert world.offer(first) == []
 
@@ -293,7 +294,7 @@ def test_a_closed_account_has_no_devices_left_and_everybody_is_told(world: World
         Dismissed(alice[2]),
     ]
     assert alice_of(world) == Account(
-        "alice", list_version=2, signed_list=b"signed 2", next_index=3, closed=True, closed_at=world.now
+        "alice", list_version=2, signed_list=b"signed 2", next_index=3, closed=True, closed_at=world.now, revision=3
     )
     assert [(change.key[3], change.reason) for change in world.receipts(bob[1])] == [
         (alice[1], Reason.DEVICE_REMOVED),

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from nightmail.core import letter_pages
 from nightmail.core.letter_pages import Listing, add, counts, listing, needs_add, needs_counts, needs_listing, remove
 from nightmail.core.state import ShardState
+from nightmail.model.letter_rows import LetterClass, LetterClasses, LetterPage
 from nightmail.model.records import Ticked
-from nightmail.model.rows import Kept, LetterClass, LetterClasses, LetterPage, Need, RowKey
+from nightmail.model.rows import Kept, Need, RowKey
 from sim.judges.strict import strict
 from tests.core.world import Memory, Node
 

@@ -303,6 +303,20 @@ def test_a_read_mark_is_one_receipt_per_author_and_lane_whatever_it_lists(world:
     ]
 
 
+def test_a_repeated_read_mark_is_told_again_under_the_next_number_and_the_newer_time(
+    world: World, alice: Person, bob: Person
+) -> None:
+    write(world, alice[1], bob, 2)
+    read = Read(alice.account, (Span(alice[1], NORMAL, 1, 2),))
+    key = about(alice[1], bob, bob[1], READ)
+    for seq, acknowledged in ((1, False), (2, True), (3, False)):
+        world.now = START + seq
+        assert world.do(bob[1], read) == Done()
+        assert world.receipts(alice[1]) == [PendingReceipt(key, seq, START + seq, Reason.NONE, [1, 2])]
+        if acknowledged:
+            world.do(alice[1], ReceiptsAcked(seq))
+
+
 def test_a_span_of_somebody_else_is_not_taken(world: World, alice: Person, bob: Person) -> None:
     carol = world.join("carol")
     write(world, carol[1], bob)

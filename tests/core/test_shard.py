@@ -3,12 +3,14 @@ from __future__ import annotations
 import pytest
 
 from nightmail.core.shard import FoldTooNew, fold_to_raise
+from nightmail.core.state import NEWEST_FOLD
 from nightmail.model.answers import Accepted, Bundle, Done
 from nightmail.model.ids import SERVER, account_id, device_id
 from nightmail.model.limits import DAY_MS
 from nightmail.model.records import (
     Blocked,
     Claimed,
+    ClockBelieved,
     ClockSetBack,
     Forwarded,
     PinSet,
@@ -55,7 +57,7 @@ def test_a_shard_that_is_told_something_newer_than_its_fold_is_raised_to_it(monk
 
 
 def test_a_program_that_does_not_know_that_fold_stops_before_it_takes_anything(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Receipted, "since", 3)
+    monkeypatch.setattr(Receipted, "since", NEWEST_FOLD + 1)
     node = Node(0, 4, Memory.KEEPS)
     with pytest.raises(FoldTooNew):
         node.fold(START, told(1))
@@ -74,6 +76,13 @@ def set_back(world: World, ms: int = WRONG_MS) -> None:
         (done,) = world.fold(node, Record(SERVER, 7, ClockSetBack(world.now, world.now + ms)))
         assert done.said == Done()
         assert node.state.now <= world.now
+
+
+def believe(world: World, doubted_from: int, ahead_ms: int) -> None:
+    """Every shard believes a clock that was doubted, and is so far ahead."""
+    for node in list(world.nodes.values()):
+        world.fold(node, Record(SERVER, 0, ClockBelieved(doubted_from, world.now + ahead_ms)))
+    world.now += ahead_ms
 
 
 def waits(world: World, person: Person) -> list[str]:
@@ -151,6 +160,64 @@ def test_what_is_filed_afterwards_ends_in_time_although_its_stamp_is_far_ahead(
     assert (wrong.at, right.at) == (START + WRONG_MS, START + WRONG_MS + 1)
     world.wait(30 * DAY_MS - SECOND)
     assert waits(world, bob) == ["by the right clock"]
+    world.wait(SECOND)
+    assert waits(world, bob) == []
+
+
+@pytest.mark.parametrize("life_ms", [0, 11 * DAY_MS])
+def test_what_is_filed_during_a_doubt_lives_as_long_as_promised_although_its_stamp_is_far_ahead(
+    world: World, alice: Person, bob: Person, life_ms: int
+) -> None:
+    world.wait(WRONG_MS)
+    world.send(alice[1], bob, 1, text="by the wrong clock", life_ms=SECOND)
+    set_back(world)
+    world.wait(SECOND)
+    doubted_from = world.now
+    world.wait(SECOND)
+    world.send(alice[1], bob, 2, text="during a doubt", life_ms=life_ms)
+    believe(world, doubted_from, 40 * DAY_MS)
+    world.wait((life_ms or 30 * DAY_MS) - SECOND)
+    assert waits(world, bob) == ["during a doubt"]
+    world.wait(SECOND)
+    assert waits(world, bob) == []
+
+
+@pytest.mark.parametrize("memory", Memory)
+def test_a_timer_that_is_set_while_stamps_are_ahead_outlives_a_second_wrong_clock(memory: Memory) -> None:
+    world = World(2, memory, fold=4)
+    alice, bob = world.join("alice"), world.join("bob")
+    world.wait(WRONG_MS)
+    world.send(alice[1], bob, 1, text="by the wrong clock", life_ms=SECOND)
+    set_back(world)
+    world.wait(DAY_MS)
+    world.send(alice[1], bob, 2, text="for 3 days", life_ms=3 * DAY_MS)
+    world.wait(DAY_MS)
+    world.now += 2 * DAY_MS  # The second one.
+    world.send(alice[1], bob, 3, text="meanwhile, for a day", life_ms=DAY_MS)
+    set_back(world, 2 * DAY_MS)
+    world.wait(DAY_MS - SECOND)
+    assert waits(world, bob) == ["for 3 days", "meanwhile, for a day"]
+    world.wait(SECOND)
+    assert waits(world, bob) == ["for 3 days"]
+    world.wait(DAY_MS - SECOND)
+    assert waits(world, bob) == ["for 3 days"]
+    world.wait(SECOND)
+    assert waits(world, bob) == []
+
+
+@pytest.mark.parametrize("memory", Memory)
+def test_a_timer_that_is_set_during_a_doubt_lives_on_when_what_was_believed_is_set_back(memory: Memory) -> None:
+    world = World(2, memory, fold=4)
+    alice, bob = world.join("alice"), world.join("bob")
+    doubted_from = world.now
+    world.wait(SECOND)
+    world.send(alice[1], bob, 1, text="during the doubt, for a day", life_ms=DAY_MS)
+    world.wait(SECOND)
+    believe(world, doubted_from, 40 * DAY_MS)
+    world.wait(SECOND)
+    set_back(world, 40 * DAY_MS)
+    world.wait(DAY_MS - 3 * SECOND)
+    assert waits(world, bob) == ["during the doubt, for a day"]
     world.wait(SECOND)
     assert waits(world, bob) == []
 

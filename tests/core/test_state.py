@@ -6,10 +6,10 @@ import pytest
 from nightmail.core.state import SHARD, BadRow, ShardState, Table, encode_row, missing_row
 from nightmail.model.effects import Forward
 from nightmail.model.ids import account_id, device_id, shard_of
+from nightmail.model.letter_rows import DeadLetter, LetterClass, LetterClasses, LetterPage
 from nightmail.model.records import Acked, Receipted
 from nightmail.model.rows import (
     Account,
-    DeadLetter,
     Due,
     DueHour,
     DueItem,
@@ -17,9 +17,6 @@ from nightmail.model.rows import (
     Gap,
     HandleClaim,
     Kept,
-    LetterClass,
-    LetterClasses,
-    LetterPage,
     Mailbox,
     Need,
     Numbers,

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from nightmail.core.tracing import author_of, placements, trace
-from nightmail.model.ids import SERVER, account_id, device_id
-from nightmail.model.notes import ConnectionChanged, Dropped, Looked, Note, Placed, Taken, Withheld
+from nightmail.model.ids import SERVER, account_id, device_id, log_of
+from nightmail.model.notes import ConnectionChanged, Dropped, Fetched, Looked, Note, Placed, Taken, Withheld
 from nightmail.model.traces import Event, Trace
 from nightmail.model.words import Lane, MessageState, Reason
 
@@ -220,3 +220,34 @@ def test_what_is_no_id_is_refused(text: str) -> None:
 
 def test_the_author_is_in_the_id() -> None:
     assert author_of(ID) == PHONE
+
+
+def test_a_message_in_a_groups_log_is_told_by_device_as_each_fetches_it() -> None:
+    group, log = 0x1000, log_of(0x1000)
+    in_log = Placed(10, PHONE, group, HIGH, 1, ID, None, False, False, ((log, 7),))
+    assert life(
+        in_log,
+        Fetched(20, TABLET, group, (1, 3, 5, 8), ()),
+        Fetched(30, WATCH, group, (7, 7), (7,)),
+        Fetched(40, LAPTOP, group, (1, 6), ()),
+        Fetched(50, LAPTOP, group + 2, (1, 9), ()),
+        Dropped(60, log, NORMAL, 7, Reason.EXPIRED),
+    ) == Trace(
+        ID,
+        [
+            Event(10, 0, "accepted"),
+            Event(10, log, "queued:7"),
+            Event(20, TABLET, "delivered"),
+            Event(30, WATCH, "failed:undecryptable"),
+            Event(60, log, "failed:expired"),
+            Event(60, log, "deleted"),
+        ],
+        {TABLET: MessageState.DELIVERED, WATCH: MessageState.FAILED, log: MessageState.FAILED},
+        group,
+    )
+
+
+def test_what_was_read_between_two_people_says_nothing_of_a_message_to_a_group() -> None:
+    in_group = Placed(10, PHONE, 0x1000, NORMAL, 1, ID, None, False, False, ((TABLET, 4),))
+    found = life(in_group, Taken(20, TABLET, NORMAL, 1, 9, ()), Looked(30, TABLET, PHONE, NORMAL, 1, 3))
+    assert found.states == {TABLET: MessageState.DELIVERED}

@@ -103,9 +103,9 @@ class Person:
 class Node:
     """One shard: its state, and what it has saved."""
 
-    def __init__(self, index: int, shards: int, memory: Memory) -> None:
-        self.index, self.shards, self.memory = index, shards, memory
-        self.state: ShardState = StrictState(index, shards)
+    def __init__(self, index: int, shards: int, memory: Memory, newest_fold: int = NEWEST_FOLD) -> None:
+        self.index, self.shards, self.memory, self.newest_fold = index, shards, memory, newest_fold
+        self.state: ShardState = StrictState(index, shards, newest_fold)
         self.offset = 0
         self.rows: dict[RowKey, bytes] = {}
         self.entries: dict[int, dict[int, bytes]] = {}
@@ -198,14 +198,15 @@ class Node:
             assert sorted(self.entries.get(queue_id(device, lane), {})) == waiting
 
     def forget(self) -> None:
-        self.state = StrictState(self.index, self.shards)
+        self.state = StrictState(self.index, self.shards, self.newest_fold)
         self.state.offset = self.offset
         self.state.install(SHARD, self.rows[SHARD])
 
     def row(self, kind: Kept, a: int, b: int = 0) -> Any:
         """A row as it is now, loaded if it is not in memory. A copy: what is compared later must not change."""
-        key = (a, b) if kind is Kept.STREAM else a
-        table: Any = self.state.streams if kind is Kept.STREAM else self.state.by_number[kind]
+        pairs = self.state.by_pair.get(kind)
+        key: Any = a if pairs is None else (a, b)
+        table: Any = self.state.by_number[kind] if pairs is None else pairs
         if key not in table:
             self.state.install(RowKey(kind, a, b), self.rows.get(RowKey(kind, a, b)))
         return deepcopy(table[key])
@@ -222,8 +223,8 @@ class Node:
 
 
 class World:
-    def __init__(self, shards: int = 1, memory: Memory = Memory.KEEPS) -> None:
-        self.shards, self.memory = shards, memory
+    def __init__(self, shards: int = 1, memory: Memory = Memory.KEEPS, fold: int = NEWEST_FOLD) -> None:
+        self.shards, self.memory, self.fold_version = shards, memory, fold
         self.now = START
         self.nodes: dict[int, Node] = {}
         self.effects: list[Effect] = []
@@ -266,8 +267,8 @@ class World:
 
     def node(self, index: int) -> Node:
         if index not in self.nodes:
-            node = self.nodes[index] = Node(index, self.shards, self.memory)
-            node.fold(self.now, encode_record(Record(SERVER, 0, FoldRaised(NEWEST_FOLD))))
+            node = self.nodes[index] = Node(index, self.shards, self.memory, self.fold_version)
+            node.fold(self.now, encode_record(Record(SERVER, 0, FoldRaised(self.fold_version))))
             node.fold(self.now, encode_record(Record(SERVER, 0, LimitsSet(self._limits))))
         return self.nodes[index]
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightmail.e2ee.content import CRITICAL, Content, decode_content, encode_content
+from nightmail.e2ee.content import CRITICAL, LIFE_MS_MAX, Content, decode_content, encode_content
 from nightmail.e2ee.errors import BadEncoding, UnknownVersion
 from nightmail.model.words import Kind
 
@@ -15,6 +15,8 @@ contents = st.builds(
     st.none() | st.just("1f:1706745600000:00042:x9k2"),
     st.none() | st.binary(),
     st.none() | st.integers(0, 65_535),
+    st.none() | st.integers(1, LIFE_MS_MAX),
+    st.lists(st.integers(1, (1 << 49) - 1), max_size=5, unique=True).map(lambda found: tuple(sorted(found))),
 )
 
 
@@ -51,6 +53,9 @@ def test_a_field_of_the_future_is_passed_over_unless_it_must_be_understood() -> 
         b"\x01\x01\x01\x00\x00\x00\x01\xff",
         b"\x01\x01\x02\x00\x00\x00\x04nope",
         b"\x01\x03\x04\x00\x00\x00\x01x",
+        b"\x01\x01\x05\x00\x00\x00\x03\x00\x00\x01",
+        b"\x01\x01\x05\x00\x00\x00\x04\x00\x00\x00\x00",
+        b"\x01\x01\x05\x00\x00\x00\x04" + (LIFE_MS_MAX + 1).to_bytes(4, "big"),
     ],
 )
 def test_what_is_not_of_the_form_is_refused(data: bytes) -> None:

@@ -256,6 +256,22 @@ def test_sessions_with_a_device_are_bounded_and_begun_once_an_hour_or_twice_if_n
     assert bob.open(ada, ada.seal(bob, b"hello")) == b"hello"
 
 
+@pytest.mark.parametrize("stock", [0, SESSIONS_MAX + 2])
+def test_of_too_many_sessions_the_oldest_is_dropped_and_what_is_under_way_in_the_others_opens(stock: int) -> None:
+    ada, bob = Device("ada"), Device("bob", stock=stock)
+    under_way: list[bytes] = []
+    for _ in range(SESSIONS_MAX + 1):
+        ada.begin(bob)
+        bob.open(ada, ada.seal(bob, b"first"))
+        under_way.append(ada.seal(bob, b"late"))
+        ada.now += RESTART_MS
+    before = bob.states()
+    with pytest.raises(PrekeyGone):
+        bob.open(ada, under_way[0])
+    assert bob.states() == before
+    assert [bob.open(ada, late) for late in under_way[1:]] == [b"late"] * SESSIONS_MAX
+
+
 def test_a_session_that_was_answered_is_not_replaced_at_once() -> None:
     ada, bob = pair()
     ada.begin(bob)

@@ -7,8 +7,10 @@ from rich.console import Console
 
 from nightmail.e2ee import kem, keys, peers, pqxdh
 from nightmail.e2ee.errors import Rejected, SealingError
+from nightmail.e2ee.sender_keys import decode_handed, hand_on, to_open
 
-from .devices import Device, Seeded, acquainted
+from .devices import NOW, Device, Seeded, acquainted
+from .groups import writer_and_reader
 
 
 def secrets_of(end: Device) -> list[bytes]:
@@ -51,6 +53,19 @@ def test_no_key_is_shown_by_any_value_that_holds_one() -> None:
     assert "plaintext itself" not in text
 
 
+def test_no_chain_of_a_group_is_shown() -> None:
+    writer, reader = writer_and_reader()
+    reader, key = to_open(reader, 2, NOW)
+    handed = decode_handed(hand_on(writer))
+    out = io.StringIO()
+    console = Console(file=out, width=10_000)
+    for value in (writer, reader, handed, [writer], {1: reader}):
+        console.print(value)
+        out.write(repr(value) + str(value))
+    held = [writer.signing, writer.chain, reader.chain, key, *reader.skipped.values()]
+    assert not any(shows(out.getvalue(), secret) for secret in held)
+
+
 def test_no_error_says_more_than_ids_counts_and_purposes() -> None:
     ada, bob = acquainted()
     held = [*secrets_of(ada), *secrets_of(bob)]
@@ -69,6 +84,6 @@ def test_every_error_belongs_to_the_tree_and_can_be_caught_as_one() -> None:
         return {kind}.union(*(below(sub) for sub in kind.__subclasses__()))
 
     tree = below(SealingError)
-    assert len(tree) == 25
+    assert len(tree) == 28
     drawn = __import__("nightmail.e2ee.errors", fromlist=["x"]).__doc__
     assert not {kind.__name__ for kind in tree if kind.__name__ not in drawn}

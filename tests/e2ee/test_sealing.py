@@ -5,11 +5,12 @@ import pytest
 from nightmail.e2ee.content import Content, decode_content, encode_content
 from nightmail.e2ee.errors import KeySpent, NotAsAnnounced, Undecipherable, WrongDevice
 from nightmail.e2ee.note import Note, tag_of
-from nightmail.e2ee.sealing import open_entry, seal_note
+from nightmail.e2ee.sealing import envelope_bytes_max, open_entry, seal_note
+from nightmail.model.ids import MESSAGE_ID_CHARS
 from nightmail.model.rows import Entry
 from nightmail.model.words import Kind
 
-from .devices import Device, acquainted
+from .devices import Device, acquainted, pair
 
 CONVERSATION = "1f-2e"
 NONCE = bytes(range(16))
@@ -89,3 +90,17 @@ def test_a_message_sealed_again_is_the_same_message_at_its_old_place() -> None:
     ada.peers[bob.device], sealed = seal_note(ada.peers[bob.device], Note(NONCE, entry.id, HELLO, stamp=77))
     again = opened(bob, ada, changed(entry, id=transport, of=entry.id, ciphertext=sealed))
     assert (again.id, again.stamp) == (entry.id, 77)
+
+
+@pytest.mark.parametrize("size", [1, 300, 5_000, 57_000])
+@pytest.mark.parametrize("kind", [Kind.TEXT, Kind.MEDIA])
+def test_no_envelope_of_a_content_is_longer_than_foretold_and_the_first_with_the_longest_id_is_as_long(
+    kind: Kind, size: int
+) -> None:
+    ada, bob = pair()
+    text = "ab" * size
+    content = encode_content(Content(kind, text[:size]) if kind is Kind.TEXT else Content(kind, data=bytes(size)))
+    ada.begin(bob)
+    longest = seal_note(ada.peers[bob.device], Note(NONCE, "1" * MESSAGE_ID_CHARS, content))[1]
+    assert len(longest) == envelope_bytes_max(content)
+    assert len(sent(ada, bob, content=content).ciphertext) <= envelope_bytes_max(content)

@@ -7,9 +7,11 @@ import pytest
 from nightmail.e2ee import state
 from nightmail.e2ee.errors import StateDamaged, StateTooNew
 from nightmail.e2ee.quiet import Quiet
+from nightmail.e2ee.sender_keys import to_open, to_send
 from nightmail.e2ee.state import StoredForm, decode_keys, decode_peer, decode_state, encode_keys, encode_peer
 
-from .devices import acquainted
+from .devices import NOW, acquainted
+from .groups import Trio, writer_and_reader
 
 
 class Newest(Quiet, frozen=True):
@@ -40,6 +42,18 @@ def test_keys_and_sessions_come_through_their_bytes_and_go_on() -> None:
         end.peers = {device: decode_peer(encode_peer(peer)) for device, peer in end.peers.items()}
     assert ada.open(bob, bob.seal(ada, b"on")) == b"on"
     assert bob.open(ada, ada.seal(bob, b"and on")) == b"and on"
+
+
+def test_chains_and_members_of_a_group_come_through_their_bytes_and_go_on() -> None:
+    writer, reader = writer_and_reader()
+    reader, _ = to_open(reader, 2, NOW)
+    again = state.decode_sender_chain(state.encode_sender_chain(writer))
+    read_again = state.decode_receiving_chain(state.encode_receiving_chain(reader))
+    assert (again, read_again, list(read_again.skipped)) == (writer, reader, [0, 1])
+    assert to_open(read_again, 0, NOW)[1] == to_send(again)[1]
+    known = Trio().known
+    stored = state.decode_membership(state.encode_membership(known))
+    assert (stored, stored.roster.hash()) == (known, known.roster.hash())
 
 
 def test_a_state_of_an_older_form_is_lifted_step_by_step() -> None:
@@ -73,4 +87,5 @@ def test_what_is_damaged_is_not_shown() -> None:
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
     assert str(caught.value) == "stored device keys cannot be read: it is damaged, or of another kind"
-    assert (state.KEYS.number, state.PEER.number) == (1, 2)
+    forms = (state.KEYS, state.PEER, state.SENDER_CHAIN, state.RECEIVING_CHAIN, state.MEMBERSHIP)
+    assert [form.number for form in forms] == [1, 2, 3, 4, 5]

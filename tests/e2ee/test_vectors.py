@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,37 @@ def test_the_shared_vectors_are_what_this_program_makes() -> None:
         (path.name for path in made), True
     )
     assert vectors.as_text(recorded) == vectors.RECORDED.read_text(), "an encapsulation was not recorded"
+
+
+def test_the_ids_in_the_vectors_follow_from_the_handles_as_the_documents_say() -> None:
+    made = json.loads((vectors.FOLDER / "ids.json").read_text())
+    for each in made["accounts"]:
+        salt = each["probe"].to_bytes(16, "little")
+        digest = hashlib.blake2b(each["handle"].encode(), digest_size=8, salt=salt, person=b"account").digest()
+        account = int.from_bytes(digest, "big") >> 15 | 1
+        assert (each["account"], each["hex"]) == (str(account), f"{account:x}")
+    device = made["device"]
+    assert int(device["device"]) == int(device["hex"], 16) == int(device["account"]) * 4_096 + device["index"]
+
+
+def test_a_conversation_is_named_by_its_accounts_in_the_order_of_their_numbers() -> None:
+    made = json.loads((vectors.FOLDER / "ids.json").read_text())
+    nonce, content = bytes.fromhex(made["nonce"]), bytes.fromhex(made["content"])
+    differs = 0
+    for each in made["conversations"]:
+        one, other = map(int, each["accounts"])
+        named = each["conversation"]
+        assert named == (f"{one:x}-{other:x}" if one <= other else f"{other:x}-{one:x}")
+        assert each["tag"] == hashlib.sha256(nonce + content + named.encode()).hexdigest()[:32]
+        differs += named != "-".join(sorted(named.split("-")))
+    assert differs == 2, "one pair, from both sides, whose order as text is another"
+
+
+def test_the_readme_of_each_folder_names_every_file_in_it_and_no_other() -> None:
+    for folder in (vectors.FOLDER, vectors.FOLDER / "wycheproof"):
+        rows = re.findall(r"^\| `([^`]+)` \|", (folder / "README.md").read_text(), re.MULTILINE)
+        there = (f"{path.name}/" if path.is_dir() else path.name for path in folder.iterdir())
+        assert sorted(rows) == sorted(set(there) - {"README.md"})
 
 
 def test_no_two_labels_are_alike_or_begin_alike_up_to_their_end() -> None:

@@ -10,13 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
 
-from nightmail.e2ee import bundles, cipher, kdf, kem, keys, lists, peers, pqxdh, ratchet, safety, state
+from nightmail.client.messages import conversation_id
+from nightmail.e2ee import bundles, cipher, kdf, keys, lists, peers, pqxdh, ratchet, safety, state
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.e2ee.curves import agreement_public, signing_public
 from nightmail.e2ee.identity import Address
-from nightmail.e2ee.keys import DeviceKeys
 from nightmail.e2ee.labels import Label
 from nightmail.e2ee.note import Note, pack, tag_of, unpack
 from nightmail.e2ee.padding import bucket, pad
@@ -24,76 +23,38 @@ from nightmail.e2ee.peers import Peer
 from nightmail.model.ids import account_id, account_of, device_id
 from nightmail.model.words import Kind
 
+from .group_vectors import make_group_chain, make_group_states, make_sender_keys
+from .vector_ends import NOW, End, Made
+
 FOLDER = Path(__file__).parents[2] / "vectors"
 GOLDEN = Path(__file__).parent / "golden"
 RECORDED = FOLDER / "kem-recorded.json"
-NOW = 1_760_000_000_000
-
-Made = dict[str, Any]
 
 
-class Named:
-    """Chance from a name: SHAKE-256(name ‖ count). Remembers what it drew."""
-
-    def __init__(self, name: str, recorded: dict[str, dict[str, str]]) -> None:
-        self.name, self.recorded = name, recorded
-        self.drawn: list[bytes] = []
-
-    def draw(self, count: int) -> bytes:
-        seed = f"nightmail vectors/{self.name}/{len(self.drawn)}".encode()
-        self.drawn.append(hashlib.shake_256(seed).digest(count))
-        return self.drawn[-1]
-
-    def encapsulate(self, public: bytes) -> kem.Encapsulated:
-        name = hashlib.sha256(public).hexdigest()
-        if name not in self.recorded:
-            secret, ciphertext = kem.encapsulate(public)
-            self.recorded[name] = {"secret": secret.hex(), "ciphertext": ciphertext.hex()}
-        found = self.recorded[name]
-        return kem.Encapsulated(bytes.fromhex(found["secret"]), bytes.fromhex(found["ciphertext"]))
-
-
-class End:
-    """A device in a vector: every key it ever drew is told."""
-
-    def __init__(self, name: str, recorded: dict[str, dict[str, str]], one_time: int) -> None:
-        self.chance = Named(name, recorded)
-        bare = DeviceKeys(
-            Address(device_id(account_id(name), 1), 7), keys.IdentityKeys.make(self.chance), self.chance.draw(32)
-        )  # fmt: skip
-        self.keys = keys.stock(keys.rotate(bare, self.chance, NOW), self.chance, NOW, one_time, one_time)
-        self.secrets = self.keys
-        self.upload = keys.upload(self.keys)
-        self.peer: Peer | None = None
-
-    def told(self) -> Made:
-        own = self.secrets
-        return {
-            "device": str(own.address.device),
-            "registration": str(own.address.registration),
-            "account_private": own.account.hex(),
-            "account_public": signing_public(own.account).hex(),
-            "identity_signing_private": own.identity.signing.hex(),
-            "identity_agreement_private": own.identity.agreement.hex(),
-            "signed_prekey_private": own.signed[0].secret.hex(),
-            "last_resort_seed": own.last_resort[0].secret.hex(),
-            "one_time_private": {str(i): key.secret.hex() for i, key in own.one_time.items()},
-            "one_time_kem_seed": {str(i): key.secret.hex() for i, key in own.one_time_kem.items()},
-            "upload": {
-                "identity": self.upload.identity.hex(),
-                "signed": self.upload.signed.hex(),
-                "last_resort": self.upload.last_resort.hex(),
-                "one_time": [part.hex() for part in self.upload.one_time],
-                "one_time_kem": [part.hex() for part in self.upload.one_time_kem],
-            },
-        }
-
-    def bundle(self) -> bytes:
-        up = self.upload
-        return bundles.encode_bundle(
-            self.keys.address, up.identity, up.signed,
-            up.one_time_kem[0] if up.one_time_kem else up.last_resort, up.one_time[0] if up.one_time else None,
-        )  # fmt: skip
+def make_ids() -> Made:
+    ada, ben, bob = (account_id(handle) for handle in ("ada", "ben", "bob"))
+    nonce, content = hashlib.shake_256(b"nonce").digest(16), encode_content(Content(Kind.TEXT, "hello"))
+    pairs = {
+        "the account with fewer digits has the lower number, but sorts behind the other as text": (ada, bob),
+        "the same pair from the other side": (bob, ada),
+        "both with as many digits": (ada, ben),
+        "a note to oneself": (ada, ada),
+    }
+    return {
+        "accounts": [
+            {"handle": handle, "probe": probe, "account": str(account_id(handle, probe)),
+             "hex": f"{account_id(handle, probe):x}"}
+            for handle in ("ada", "ben", "bob", "+491711234567") for probe in (0, 1)
+        ],
+        "device": {"account": str(bob), "index": 2, "device": str(device_id(bob, 2)), "hex": f"{device_id(bob, 2):x}"},
+        "nonce": nonce.hex(),
+        "content": content.hex(),
+        "conversations": [
+            {"why": why, "accounts": [str(one), str(other)], "conversation": conversation_id(one, other),
+             "tag": tag_of(nonce, content, conversation_id(one, other)).hex()}
+            for why, (one, other) in pairs.items()
+        ],
+    }  # fmt: skip
 
 
 def make_kdf() -> Made:
@@ -130,6 +91,9 @@ def make_notes() -> Made:
         "media": Content(Kind.MEDIA, "a photo", data=b"\x00\x01\x02"),
         "control": Content(Kind.CONTROL, data=b"payload", control=513),
         "empty": Content(Kind.TEXT, ""),
+        "life": Content(Kind.TEXT, "gone in an hour", life_ms=3_600_000),
+        "timer change": Content(Kind.CONTROL, control=7, life_ms=30_000),
+        "timer off": Content(Kind.CONTROL, control=7),
     }
     long = encode_content(Content(Kind.TEXT, "the same words again and again, " * 20))
     conversation = "1f-2e"
@@ -141,6 +105,7 @@ def make_notes() -> Made:
             {
                 "name": name, "kind": int(content.kind), "text": content.text, "reply_to": content.reply_to,
                 "data": None if content.data is None else content.data.hex(), "control": content.control,
+                "life_ms": content.life_ms,
                 "content": encode_content(content).hex(),
                 "tag": tag_of(nonce, encode_content(content), conversation).hex(),
                 "stamp": stamp, "packed": pack(Note(nonce, ident, encode_content(content), stamp)).hex(),
@@ -287,6 +252,7 @@ def make_states(recorded: dict[str, dict[str, str]]) -> Made:
 
 def make(recorded: dict[str, dict[str, str]]) -> dict[Path, Made]:
     return {
+        FOLDER / "ids.json": make_ids(),
         FOLDER / "labels.json": {label.name: label.value.decode() for label in Label},
         FOLDER / "kdf.json": make_kdf(),
         FOLDER / "padding.json": make_padding(),
@@ -296,7 +262,10 @@ def make(recorded: dict[str, dict[str, str]]) -> dict[Path, Made]:
             "with_one_time_keys": make_set_up(1, recorded), "exhausted": make_set_up(0, recorded),
         },
         FOLDER / "conversation.json": make_conversation(recorded),
+        FOLDER / "group-chain.json": make_group_chain(recorded),
+        FOLDER / "sender-keys.json": make_sender_keys(recorded),
         GOLDEN / f"state-{state.PEER.newest}.json": make_states(recorded),
+        GOLDEN / f"group-state-{state.RECEIVING_CHAIN.newest}.json": make_group_states(recorded),
     }  # fmt: skip
 
 

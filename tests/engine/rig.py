@@ -12,16 +12,18 @@ from collections.abc import Callable, Iterator, Sequence
 from nightmail.core.mailbox import needs_offer, offer
 from nightmail.core.state import ShardState, encode_row
 from nightmail.engine.forwarder import Forwarder
-from nightmail.engine.loop import Loop, LoopLimits, Watcher
+from nightmail.engine.loop import Loop, LoopLimits
 from nightmail.engine.memory import MemoryLog, MemoryRows
 from nightmail.engine.ports import Checkpoint, Failed, Found, Need, Overtaken, Stored
 from nightmail.engine.saver import SaverLimits
+from nightmail.engine.watcher import Watcher
 from nightmail.model.answers import Said
 from nightmail.model.clock import ClockSeen
 from nightmail.model.effects import Answer, Effect
 from nightmail.model.ids import SERVER, account_id, device_id
+from nightmail.model.letter_rows import DeadLetter
 from nightmail.model.records import AnyBody, Envelope, Record, Registered, Sent
-from nightmail.model.rows import DeadLetter, Gap, Kept, RowKey
+from nightmail.model.rows import Gap, Kept, RowKey
 from nightmail.model.words import Kind, Lane, Platform
 from sim.judges.strict import StrictState
 

@@ -31,8 +31,9 @@ def loaded(rig: Rig, key: RowKey) -> bytes | None:
     found: list[Any] = []
 
     def missing(state: ShardState) -> list[RowKey]:
-        table: Any = state.streams if key.kind is Kept.STREAM else state.by_number[key.kind]
-        return [] if ((key.a, key.b) if key.kind is Kept.STREAM else key.a) in table else [key]
+        if key.kind in state.by_pair:
+            return [] if (key.a, key.b) in state.by_pair[key.kind] else [key]
+        return [] if key.a in state.by_number[key.kind] else [key]
 
     rig.loop.read(missing, lambda state: found.append(state.row(key)))
     return found[0] and encode_row(found[0])

@@ -101,7 +101,8 @@ def test_a_clock_that_is_far_ahead_at_the_start_is_doubted_and_time_goes_on_from
     known: dict[str, int],
 ) -> None:
     machine = Machine(wall=NOON + 31 * DAY_MS, **known)
-    assert (machine.after(0), machine.after(5_000)) == (NOON, NOON + 5_000)
+    # Something may be filed under the stored time: what is filed during the doubt is later.
+    assert (machine.after(0), machine.after(5_000)) == (NOON + ("stored" in known), NOON + 5_000)
     assert machine.after(0, -31 * DAY_MS) == NOON + 5_000
     assert machine.states == [AHEAD, BELIEVED]
 
@@ -162,7 +163,7 @@ def test_a_clock_is_believed_by_a_record_that_says_since_when_it_was_doubted() -
     machine.wall += DAY_MS
     machine.clock()
     machine.wall, machine.pace = machine.wall + LASTING_MS, machine.pace + LASTING_MS
-    assert machine.clock.to_believe() == ClockBelieved(NOON, NOON + DAY_MS + LASTING_MS)
+    assert machine.clock.to_believe() == ClockBelieved(NOON - 1, NOON + DAY_MS + LASTING_MS)
     assert machine.clock() == NOON + LASTING_MS
     machine.clock.believe()
     assert (machine.clock(), machine.clock.to_believe()) == (machine.wall, None)

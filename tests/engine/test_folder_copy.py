@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,10 @@ from nightmail.engine.filelog.segment import number_of
 from nightmail.engine.folder_copy import back_up, check_whole, restore
 from nightmail.engine.ports import Damaged, EngineError, InUse, Unwritable
 from nightmail.engine.sqlite import FILE_NAME
+from nightmail.engine.sqlite.presence_file import PRESENCE_NAME, PersonKept, PresenceFile
 from nightmail.engine.sqlite.row_sums import FORWARD, summed
+from nightmail.model.ids import account_of
+from nightmail.model.words import Audience
 from tests.embedded import Server, live
 from tests.engine.rig import PHONE, a_message
 from tests.engine.sqlite.editing import edit, sum_again
@@ -190,3 +194,18 @@ def test_checksums_that_agree_with_a_damaged_page_do_not_hide_a_damaged_row(tmp_
     sum_again(tmp_path / "data")
     with pytest.raises(Damaged, match=r"^the entry \d+ of queue \d+ is stored, but is not what was written$"):
         check_whole(tmp_path / "data", quietly)
+
+
+@pytest.mark.parametrize("served", [True, False])
+def test_a_backup_has_what_people_chose_to_show(tmp_path: Path, served: bool) -> None:
+    a_stopped_folder(tmp_path / "data")
+    file = PresenceFile(str(tmp_path / "data" / PRESENCE_NAME))
+    file.put_audience(account_of(PHONE), Audience.NOBODY)
+    server = Server(tmp_path / "data") if served else None
+    back_up(tmp_path / "data", tmp_path / "backup", quietly)
+    file.close()
+    if server:
+        server.close()
+    restore(tmp_path / "backup", tmp_path / "restored", quietly)
+    with closing(PresenceFile(str(tmp_path / "restored" / PRESENCE_NAME))) as restored:
+        assert restored.read([account_of(PHONE)]) == {account_of(PHONE): PersonKept(0, Audience.NOBODY)}

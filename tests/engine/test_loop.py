@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from nightmail.core.state import NEWEST_FOLD, ShardState, encode_row
+from nightmail.core.state import COMING_FOLD, NEWEST_FOLD, ShardState, encode_row
 from nightmail.core.step import FOLDS
 from nightmail.core.tracing import decode_notes
 from nightmail.engine.loop import FORGET_MS, QUIET_MS, REPEAT_MS, TRIM_MS, TRIM_TIGHT_MS, LoopLimits
@@ -15,10 +15,18 @@ from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Accepted, Done, Joined
 from nightmail.model.effects import Answer, Grew
 from nightmail.model.ids import SERVER
-from nightmail.model.limits import DAY_MS
+from nightmail.model.limits import DAY_MS, FoldLimits
 from nightmail.model.notes import ConnectionChanged
-from nightmail.model.records import Acked, FoldRaised, ReceiptsAcked, Record, decode_record, encode_record
-from nightmail.model.refusals import DiskFull, Overloaded, Unavailable
+from nightmail.model.records import (
+    Acked,
+    FoldRaised,
+    GroupVoided,
+    ReceiptsAcked,
+    Record,
+    decode_record,
+    encode_record,
+)
+from nightmail.model.refusals import DiskFull, NotYet, Overloaded, Unavailable
 from nightmail.model.rows import Kept, RowKey, Shard
 from nightmail.model.words import Lane
 from tests.engine.rig import PHONE, SELDOM, START, TABLET, HeldRows, Rig, a_message, a_person, restarted, started
@@ -462,3 +470,23 @@ def test_a_program_that_knows_the_fold_goes_on_where_an_older_one_stopped(monkey
     newer = Rig(rig.log, rig.rows, new_state=lambda: ShardState(newest_fold=NEWEST_FOLD + 1))
     newer.loop.recover()
     assert (newer.loop.ready, newer.loop.state.shard.fold, newer.texts()) == (True, NEWEST_FOLD + 1, ["hello"])
+
+
+# --- what is not taken yet --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("newest", [NEWEST_FOLD, COMING_FOLD])
+def test_a_record_of_a_later_fold_is_answered_not_yet_and_never_appended(newest: int) -> None:
+    rig = Rig(new_state=lambda: ShardState(newest_fold=newest))
+    rig.loop.recover()
+    while not rig.loop.adopt(GroupVoided.since - 1, FoldLimits()):
+        pass
+    before, later = rig.log.last, GroupVoided(2, Lane.NORMAL, 1, 1, f"{PHONE:x}:1:1:x")
+    rig.loop.submit(Record(PHONE, 7, later))
+    rig.loop.submit_all([Record(PHONE, 8, later)])
+    rig.loop.flush()
+    assert [effect for effect in rig.effects if isinstance(effect, Answer)] == [
+        Answer(7, NotYet()),
+        Answer(8, NotYet()),
+    ]
+    assert rig.log.last == before

@@ -18,10 +18,11 @@ from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Accepted, Done
 from nightmail.model.effects import Answer, Grew
 from nightmail.model.ids import SERVER, account_id, device_id, shard_of
+from nightmail.model.letter_rows import DeadLetter
 from nightmail.model.limits import FoldLimits
 from nightmail.model.records import Acked, Forwarded, Receipted, Record, Sent, Ticked, decode_record, encode_record
 from nightmail.model.refusals import DeadLettered, OutOfOrder, Unavailable
-from nightmail.model.rows import DeadLetter, Kept, Need, RowKey
+from nightmail.model.rows import Kept, Need, RowKey
 from nightmail.model.words import Lane
 from sim.judges.strict import StrictState
 from tests.engine.rig import BOB, PHONE, START, TABLET, HeldRows, Rig, a_message, a_person, restarted, started

@@ -162,8 +162,8 @@ def test_what_was_sent_while_the_clock_was_doubted_lives_as_long_as_was_promised
     believed = rig.clock
     for until, texts in (
         (believed, ["gap", "hello", "hello"]),
-        (believed + DAY_MS - 50, ["gap", "hello", "hello"]),
-        (believed + DAY_MS, ["gap", "hello"]),
+        (believed + DAY_MS - LASTING_MS - 50, ["gap", "hello", "hello"]),
+        (believed + DAY_MS - LASTING_MS + 100, ["gap", "hello"]),
         (believed + 30 * DAY_MS - 50, ["gap", "hello"]),
         (believed + 30 * DAY_MS, ["gap"]),
     ):
@@ -171,6 +171,36 @@ def test_what_was_sent_while_the_clock_was_doubted_lives_as_long_as_was_promised
         assert rig.texts() == texts
     again = restarted(rig)
     assert again.everything() == rig.everything()
+
+
+def test_what_was_sent_during_a_doubt_that_a_restart_interrupts_lives_as_long_as_was_promised() -> None:
+    rig = started()
+    rig.say(SERVER, FoldRaised(NEWEST_FOLD))
+    rig.say(PHONE, a_message(1))
+    rig = restarted(rig, ahead_ms=31 * DAY_MS)
+    rig.wait(50)
+    rig.say(PHONE, a_message(2))
+    rig = restarted(rig)
+    rig.wait(50)
+    rig.say(PHONE, a_message(3))
+    rig.wait(LASTING_MS)
+    believed = rig.clock
+    assert rig.texts() == ["gap", "hello", "hello"]
+    rig.wait(believed + 30 * DAY_MS - 50 - rig.clock)
+    assert rig.texts() == ["gap", "hello", "hello"]
+    rig.wait(50)
+    assert rig.texts() == ["gap"]
+
+
+def test_a_doubt_that_ends_is_forgotten() -> None:
+    rig = started()
+    rig.say(SERVER, FoldRaised(NEWEST_FOLD))
+    rig.clock += 31 * DAY_MS
+    rig.say(PHONE, a_message(1))
+    assert rig.loop.state.shard.doubted_from
+    rig.clock -= 31 * DAY_MS
+    rig.say(PHONE, a_message(2))
+    assert not rig.loop.state.shard.doubted_from
 
 
 def test_an_idle_server_that_is_restarted_knows_from_the_folder_that_its_clock_is_right() -> None:

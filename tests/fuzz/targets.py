@@ -16,7 +16,7 @@ from pathlib import Path
 from nightmail.gateway.door import Door
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.gateway.proxies import Proxies
-from nightmail.gateway.websocket import WebSocket
+from nightmail.gateway.websocket import WebSocket, WebSocketRules
 from nightmail.model.forms import Form
 from nightmail.model.records import Record, decode_record, encode_record
 from nightmail.model.refusals import Malformed
@@ -168,7 +168,7 @@ def websocket(data: bytes) -> None:
     """A device that is live (first byte below 128), or a stranger."""
     town = _stage.town()
     gateway = town.gateway
-    link, wire = WebSocket(gateway.shared.limits, gateway.shared.pace, gateway.turns.next_turn), Wire()
+    link, wire = WebSocket(WebSocketRules(gateway.shared.limits, gateway.shared.pace, gateway.turns.next_turn)), Wire()
     link.begin(wire, gateway.open(link))
     if data and data[0] < 0x80:
         link.take(memoryview(GREETING))
@@ -183,7 +183,9 @@ def websocket(data: bytes) -> None:
 
 def door(data: bytes) -> None:
     town = _stage.town()
-    caller, wire = Door(town.gateway, lambda _: Http(), Proxies()), Wire()
+    shared = town.gateway.shared
+    rules = WebSocketRules(shared.limits, shared.pace, town.gateway.turns.next_turn)
+    caller, wire = Door(town.gateway, lambda _: Http(), Proxies(), rules), Wire()
     caller.connection_made(wire)
     for piece in _pieces(data):
         protocol = wire.protocol or caller

@@ -176,11 +176,10 @@ def at_the_quay(
         quay.register("ada", "ben")
         config = Config(_app, lifespan="off", log_config=None, access_log=False, ws="none")  # type: ignore[arg-type]
         config.load()
-        build, state = door(quay.gateway, Proxies(proxies), HttpPlaces(http_places)), ServerState()
+        doors = door(quay.gateway, Proxies(proxies), HttpPlaces(http_places))
         server = await loop.create_server(
-            lambda: build(config=config, server_state=state, app_state={}, _loop=loop),
-            "127.0.0.1", 0, backlog=2_048, ssl=tls[0] if tls else None,
-        )  # fmt: skip
+            doors(config, ServerState(), {}, loop), "127.0.0.1", 0, backlog=2_048, ssl=tls[0] if tls else None
+        )
         quay.port = server.sockets[0].getsockname()[1]
         quay.client_tls = tls[1] if tls else None
         try:

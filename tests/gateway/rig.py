@@ -9,17 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import sha256
 
-from nightmail.core.state import ShardState
+from nightmail.core.state import NEWEST_FOLD, ShardState
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.loop import Loop
 from nightmail.engine.memory import MemoryRegistry
 from nightmail.engine.ports import Desk
+from nightmail.engine.presence import EmbeddedPresence, PresenceSettings
+from nightmail.engine.sqlite.presence_file import PresenceFile
 from nightmail.gateway.gateway import Gateway
+from nightmail.gateway.group_limits import GroupLimits
 from nightmail.gateway.limits import GatewayLimits
+from nightmail.gateway.presence_limits import PresenceLimits
 from nightmail.gateway.session import Session
 from nightmail.model.forms import Form
 from nightmail.model.ids import SERVER, account_id, account_of, device_id
-from nightmail.model.records import Acked, AnyBody, Envelope, Published, ReceiptsAcked, Record, Registered, Sent
+from nightmail.model.records import (
+    Acked,
+    AnyBody,
+    Envelope,
+    FoldRaised,
+    Known,
+    Published,
+    ReceiptsAcked,
+    Record,
+    Registered,
+    Sent,
+)
 from nightmail.model.rows import Entry
 from nightmail.model.words import Kind, Lane, Platform
 from nightmail.wire.frames import decode_from_server, encode
@@ -196,6 +211,9 @@ class Town:
         log: HeldLog | None = None,
         rows: HeldRows | None = None,
         wrap: Callable[[Desk], Desk] = lambda desk: desk,
+        presence: PresenceLimits | None = None,
+        groups: GroupLimits | None = None,
+        make_desk: type[LoopDesk] = LoopDesk,
         new_state: Callable[[], ShardState] = StrictState,
     ) -> None:
         self.pace = 1_000
@@ -203,15 +221,21 @@ class Town:
         self.chance = 0.5
         self._soon = False
         self.log, self.rows = log or HeldLog(), rows or HeldRows()
-        self.desk = LoopDesk(lambda size: bytes(size - 1) + b"\1", lambda: self.pace)
+        self.desk = make_desk(lambda size: bytes(size - 1) + b"\1", lambda: self.pace)
         self.loop = Loop(
             self.log, self.rows, lambda: self.clock, self.desk.on_effects, new_state=new_state,
             pace=lambda: self.pace,
         )  # fmt: skip
         self.registry = MemoryRegistry()
+        self.presence_file = PresenceFile(":memory:")
+        self.presence = EmbeddedPresence(
+            self.presence_file, PresenceSettings(), post=lambda callback: callback(), execute=lambda job: job(),
+            clock=lambda: self.clock,
+        )  # fmt: skip
         self.gateway = Gateway(
             wrap(self.desk), self.registry, Form(), limits or GatewayLimits(), lambda: self.clock, lambda: self.pace,
-            "node", self._come_soon, lambda: self.chance,
+            "node", self._come_soon, lambda: self.chance, (self.presence, presence or PresenceLimits()),
+            groups,
         )  # fmt: skip
         self.desk.attend(self.loop, self.gateway)
         self.loop.recover()
@@ -289,6 +313,13 @@ def a_town(limits: GatewayLimits | None = None) -> Town:
     town = Town(limits)
     town.register("ada", "ben")
     return town
+
+
+def befriend(town: Town) -> None:
+    """Ada and Ben know each other."""
+    town.fold(SERVER, FoldRaised(NEWEST_FOLD))
+    town.fold(PHONE, Known(ADA, BEN, True))
+    town.fold(TABLET, Known(BEN, ADA, True))
 
 
 def people(town: Town, count: int) -> list[int]:

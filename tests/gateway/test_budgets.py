@@ -14,9 +14,10 @@ from tests.gateway.rig import ADA, PHONE, TABLET, a_message, a_town
 HOUSE, OTHER = "192.0.2.1", "192.0.2.2"
 
 
-def a_budget(limits: GatewayLimits) -> tuple[Budgets, Counters]:
+def a_budget(limits: GatewayLimits, started: int = -GatewayLimits().young_ms) -> tuple[Budgets, Counters]:
+    """Of a server that has run since `started`: by default so long that it knows every young account."""
     counters = Counters()
-    return Budgets(limits, counters), counters
+    return Budgets(limits, counters, started), counters
 
 
 def claims(budgets: Budgets, devices: list[int], address: str = HOUSE, target: int = TABLET, now: int = 0) -> int:
@@ -35,10 +36,9 @@ def test_the_send_rate_is_the_accounts_and_a_reconnect_refills_nothing() -> None
 
 def test_all_devices_of_an_account_share_its_rate() -> None:
     budgets, _ = a_budget(GatewayLimits())
-    first, second = (budgets.of(device_id(ADA, index), HOUSE, 0) for index in (1, 2))
-    assert (first.sends is second.sends, first.received is second.received, first.items is second.items) == (
-        True, True, False,
-    )  # fmt: skip
+    phone, tablet = device_id(ADA, 1), device_id(ADA, 2)
+    shared = [of(phone, 0) is of(tablet, 0) for of in (budgets.sends, budgets.received, budgets.items)]
+    assert shared == [True, True, False]
 
 
 def test_many_accounts_of_one_address_do_not_empty_a_devices_keys() -> None:
@@ -69,6 +69,14 @@ def test_an_account_that_registered_recently_claims_less() -> None:
     budgets.registered(ADA, 0)
     assert claims(budgets, [PHONE] * 9) == 2
     assert claims(budgets, [TABLET] * 9, target=PHONE) == 5
+    assert claims(budgets, [PHONE] * 9, now=1_000_000) == 5
+
+
+def test_after_a_start_every_account_claims_as_if_it_had_registered_then() -> None:
+    limits = GatewayLimits(claims_per_minute=5, young_claims_per_minute=2, young_ms=1_000_000)
+    budgets, _ = a_budget(limits, started=0)
+    assert claims(budgets, [PHONE] * 9) == 2
+    assert claims(budgets, [PHONE] * 9, now=999_999) == 2
     assert claims(budgets, [PHONE] * 9, now=1_000_000) == 5
 
 

@@ -7,13 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from nightmail.gateway.counters import Counters, Refusals
+from nightmail.gateway.gateway import Gateway
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.model.ids import account_of
 from nightmail.model.records import Claimed, Linked
 from nightmail.model.words import Platform
 from nightmail.wire.frames import encode
-from nightmail.wire.items import Ask, Ping
-from tests.gateway.rig import PHONE, TABLET, Town, a_message, a_town
+from nightmail.wire.items import Ask, Foreground, GroupLook, LogFetch, Peek, Ping, Typing, Watch
+from tests.gateway.group_rig import GROUP, a_group_town
+from tests.gateway.rig import ADA, BEN, PHONE, TABLET, Town, a_message, a_town, befriend
 
 FEW = GatewayLimits(
     claims_per_minute=1, links_per_minute=1, sends_burst=1, strangers=1, connects_burst=1, address_requests_burst=1
@@ -87,7 +89,39 @@ def guess(town: Town) -> None:
     town.turn()
 
 
-STORIES: dict[str, Callable[[Town], None]] = {
+def watch(town: Town) -> None:
+    befriend(town)
+    town.connect().say(Watch(1, (ADA,)))
+    town.connect(PHONE).say(Foreground(True))
+
+
+def ask_for_many(town: Town) -> None:
+    ben = town.connect()
+    ben.say(*(Peek(ref, tuple(range(1, 101))) for ref in range(1, 7)))
+
+
+def type_twice(town: Town) -> None:
+    befriend(town)
+    town.connect().say(Foreground(True))
+    town.connect(PHONE).say(Typing(BEN), Typing(BEN))
+
+
+def ask_about_many_groups(town: Town) -> None:
+    town.connect().say(*(GroupLook(ref, 2, 0) for ref in range(1, 100)))
+
+
+def talk_in_a_large_group(_town: Town) -> Gateway:
+    """In a town of its own, of the fold that knows groups."""
+    town = a_group_town()
+    for device in (PHONE, TABLET):
+        phone = town.connect(device)
+        phone.say(LogFetch(1, GROUP, 0, True))
+        phone.take()
+    town.say_in_group("hello")
+    return town.gateway
+
+
+STORIES: dict[str, Callable[[Town], Gateway | None]] = {
     "bytes_in": connect,
     "bytes_out": connect,
     "claims_limited": claim_twice,
@@ -97,9 +131,15 @@ STORIES: dict[str, Callable[[Town], None]] = {
     "drained": connect,
     "frames_in": connect,
     "frames_out": connect,
+    "group_entries_pushed": talk_in_a_large_group,
+    "group_heads_told": talk_in_a_large_group,
+    "groups_asked": ask_about_many_groups,
+    "groups_limited": ask_about_many_groups,
     "links_limited": link_twice,
     "malformed": send_garbage,
     "not_admitted": knock_twice,
+    "presence_limited": ask_for_many,
+    "presence_told": watch,
     "rate_limited": send_two,
     "repeated": acknowledge_nothing,
     "requests_limited": ask_twice,
@@ -107,6 +147,8 @@ STORIES: dict[str, Callable[[Town], None]] = {
     "submitted": send_two,
     "suspected": acknowledge_nothing,
     "too_fast": ping_too_often,
+    "typing_limited": type_twice,
+    "typing_passed": type_twice,
     "unauthorized": guess,
 }
 
@@ -115,8 +157,9 @@ STORIES: dict[str, Callable[[Town], None]] = {
 def test_each_counter_moves(name: str) -> None:
     town = a_town(FEW)
     assert getattr(town.gateway.counters, name) == 0
-    STORIES[name](town)
-    assert getattr(town.gateway.counters, name) > 0
+    gateway = STORIES[name](town) or town.gateway
+    town.turn()
+    assert getattr(gateway.counters, name) > 0
 
 
 def test_what_is_measured_now_moves_up_and_down() -> None:

@@ -19,6 +19,7 @@ from nightmail.model.words import Lane
 from nightmail.wire.closing import SENTENCES, CloseCode
 from nightmail.wire.frames import decode_from_server, encode
 from nightmail.wire.items import (
+    GROUP_ITEMS,
     NEWEST_SINCE,
     PATH,
     SUBPROTOCOL,
@@ -60,7 +61,7 @@ async def ada_writes_to_ben(quay: Quay) -> None:
         for socket, device in ((ada, PHONE), (ben, TABLET)):
             assert (socket.subprotocol, socket.protocol.extensions) == (SUBPROTOCOL, [])
             await socket.send(hello(device))
-            welcome = Welcome(1, quay.clock, "node", 30_000, 256, 65_536, 1_048_576, NEWEST_SINCE)
+            welcome = Welcome(1, quay.clock, "node", 30_000, 256, 65_536, 1_048_576, NEWEST_SINCE, GROUP_ITEMS)
             assert await heard(socket) == [welcome, Drained(0, 0, 0)]
         sent = a_message()
         await ada.send(encode([Ask(1, sent)]))

@@ -14,6 +14,7 @@ from nightmail.model.rows import Account, Device
 from nightmail.model.words import Platform
 from nightmail.wire.closing import SENTENCES, CloseCode
 from nightmail.wire.items import (
+    GROUP_ITEMS,
     NEWEST_SINCE,
     Drained,
     Hello,
@@ -25,7 +26,7 @@ from tests.gateway.rig import BEN, PHONE, TABLET, Town, a_town, token_of
 
 
 def welcome(town: Town) -> Welcome:
-    return Welcome(1, town.clock, "node", 30_000, 256, 65_536, 1_048_576, NEWEST_SINCE)
+    return Welcome(1, town.clock, "node", 30_000, 256, 65_536, 1_048_576, NEWEST_SINCE, GROUP_ITEMS)
 
 
 def test_a_device_that_says_who_it_is_is_welcomed_and_told_that_its_queue_is_empty() -> None:

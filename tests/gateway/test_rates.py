@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightmail.gateway.rates import Bucket
+from nightmail.gateway.rates import Bucket, Shares
 
 
 def test_a_full_bucket_gives_its_burst_at_once_and_no_more() -> None:
@@ -56,3 +56,31 @@ def test_never_more_is_taken_than_the_burst_and_what_came_since(
         if bucket.take(now, amount):
             taken += amount
         assert taken <= burst + now * per_s / 1_000 + 1e-6
+
+
+def test_so_many_are_counted_and_one_that_used_much_is_not_forgotten() -> None:
+    shares = Shares(per_s=0.001, burst=3, most=100)
+    assert [shares.wait_ms("busy", 0) for _ in range(3)] == [0, 0, 0]
+    for number in range(10_000):
+        assert shares.wait_ms(number, 0) == 0
+    assert len(shares) == 100
+    assert shares.wait_ms("busy", 0) > 0
+
+
+def test_a_newcomer_takes_the_place_of_one_and_never_of_many_at_once() -> None:
+    shares = Shares(per_s=1, burst=3, most=1_000)
+    for number in range(1_000):
+        shares.bucket(number, 0)
+    lengths: set[int] = set()
+    for number in range(1_000, 3_000):
+        shares.bucket(number, 0)
+        lengths.add(len(shares))
+    assert lengths == {1_000}
+
+
+def test_one_that_is_full_again_is_forgotten_and_one_that_is_not_is_kept() -> None:
+    shares = Shares(1, 2, 100)
+    shares.wait_ms("soon full", 0)
+    shares.wait_ms("empty", 0, 2)
+    shares.forget_full(1_000)
+    assert (len(shares), shares.wait_ms("empty", 1_000, 2)) == (1, 1_001)

@@ -16,7 +16,7 @@ from nightmail.model.refusals import Malformed, NoKeys, RateLimited
 from nightmail.model.words import Platform
 from nightmail.wire.frames import encode
 from nightmail.wire.items import Answered, Ask, KeysLow
-from tests.gateway.rig import PHONE, TABLET, Phone, Town, a_town, shape, some_keys
+from tests.gateway.rig import PHONE, TABLET, TICK_MS, Phone, Town, a_town, shape, some_keys
 
 EVE = device_id(account_id("eve"), 1)
 
@@ -110,7 +110,8 @@ def crowd(town: Town, count: int) -> list[int]:
 
 
 def test_an_account_claims_a_hundred_times_a_minute_whatever_connection_it_comes_by() -> None:
-    town = a_town()
+    town = a_town(GatewayLimits(young_ms=TICK_MS))
+    town.wait(TICK_MS)
     devices = crowd(town, 101)
     ada = town.connect(PHONE)
     ada.ask(*(Claimed(device, 1) for device in devices[:60]))

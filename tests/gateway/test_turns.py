@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from nightmail.engine.ports import Seat
 from nightmail.gateway.limits import GatewayLimits
-from nightmail.gateway.turns import SEEN_DEVICES, Turns
+from nightmail.gateway.turns import REQUESTS_AT_ONCE, SEEN_DEVICES, Turns
 from nightmail.wire.closing import CloseCode
 from nightmail.wire.items import Ask, Ping
 from tests.gateway.rig import PHONE, TABLET, Phone, a_message, a_town, numbers_of, people
@@ -142,6 +142,18 @@ def test_newcomers_are_checked_a_few_per_turn() -> None:
         turns.flush(0, pressed=False)
         counts.append(checked.times)
     assert (counts, soon.times) == ([2, 4, 5], 5 + 2)
+
+
+def test_requests_are_begun_a_few_per_turn_and_a_newcomer_does_not_wait_behind_them() -> None:
+    turns, begun, checked = Turns(8, Asked()), Asked(), Asked()
+    for _ in range(100):
+        turns.request(begun)
+    turns.greet(checked)
+    counts: list[tuple[int, int]] = []
+    for _ in range(2):
+        turns.flush(0, pressed=False)
+        counts.append((begun.times, checked.times))
+    assert counts == [(REQUESTS_AT_ONCE, 1), (2 * REQUESTS_AT_ONCE, 1)]
 
 
 def test_the_device_that_was_seen_longest_ago_is_forgotten_first() -> None:

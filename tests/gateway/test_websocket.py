@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import struct
 from itertools import pairwise
 
@@ -11,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightmail.gateway.limits import GatewayLimits
+from nightmail.gateway.pump import Pump
 from nightmail.gateway.session import LINGER_MS, Session
-from nightmail.gateway.websocket import READ_BYTES, WebSocket
+from nightmail.gateway.websocket import READ_BYTES, WebSocket, WebSocketRules
 from nightmail.model.records import Acked
 from nightmail.model.words import Lane
 from nightmail.wire.closing import SENTENCES, CloseCode
@@ -177,6 +179,39 @@ async def go_on(raw: Raw) -> None:
         await asyncio.sleep(0)
 
 
+def of_connections(*, besides: list[object]) -> list[object]:
+    """Parts of connections that are in memory, without those that earlier tests have left in it."""
+    earlier = {id(each) for each in besides}
+    parts = {WebSocket, Session, Pump}
+    return [each for each in gc.get_objects() if type(each) in parts and id(each) not in earlier]
+
+
+@pytest.mark.parametrize("says_goodbye", [False, True])
+def test_a_connection_that_is_gone_leaves_nothing_for_the_collector(says_goodbye: bool) -> None:
+    gc.collect()
+    earlier = of_connections(besides=[])
+
+    async def story(quay: Quay) -> None:
+        ben = await quay.raw()
+        await ben.greet()
+        assert {type(each) for each in of_connections(besides=earlier)} == {WebSocket, Session, Pump}
+        if says_goodbye:
+            await ben.say(masked(b"", TEXT))
+            assert await ben.end() == ended(CloseCode.NOT_BINARY)
+        ben.hang_up()
+        await quay.until(lambda: quay.gateway.connections == 0)
+        # Timers are never cancelled: the last one of a connection is set for its next heartbeat.
+        quay.wait(GatewayLimits().heartbeat_ms)
+        await quay.settle()
+        assert of_connections(besides=earlier) == []
+
+    gc.disable()
+    try:
+        at_the_quay(story)
+    finally:
+        gc.enable()
+
+
 def test_who_does_not_hang_up_after_the_goodbye_is_cut_off() -> None:
     async def story(quay: Quay) -> None:
         ben = await quay.raw()
@@ -291,7 +326,7 @@ def talk(pieces: list[bytes], limits: GatewayLimits | None = None) -> bytes:
     """What the server says to these bytes, coming in these pieces."""
     town = a_town(limits)
     gateway = town.gateway
-    link, wire = WebSocket(gateway.shared.limits, gateway.shared.pace, gateway.turns.next_turn), Wire()
+    link, wire = WebSocket(WebSocketRules(gateway.shared.limits, gateway.shared.pace, gateway.turns.next_turn)), Wire()
     link.begin(wire, gateway.open(link))
     for piece in (masked(hello()), *pieces):
         link.take(memoryview(piece))
@@ -313,7 +348,7 @@ def live(limits: GatewayLimits, device: int = TABLET) -> tuple[Town, WebSocket, 
     """A device that is live on a transport of the test's."""
     town = a_town(limits)
     gateway = town.gateway
-    link, wire = WebSocket(gateway.shared.limits, gateway.shared.pace, gateway.turns.next_turn), Wire()
+    link, wire = WebSocket(WebSocketRules(gateway.shared.limits, gateway.shared.pace, gateway.turns.next_turn)), Wire()
     link.begin(wire, gateway.open(link))
     link.take(memoryview(masked(hello(device))))
     town.turn()

@@ -20,8 +20,16 @@ class DueItem1(Struct, array_like=True):
     seq: int
 
 
+class DueItem2(DueItem1, array_like=True):
+    what: int
+
+
 class Due1(Struct, array_like=True):
     items: list[DueItem1]
+
+
+class Due2(Struct, array_like=True):
+    items: list[DueItem2]
 
 
 class Mailbox1(Struct, array_like=True):
@@ -85,6 +93,88 @@ class DeadLetter1(Struct, array_like=True):
     at: int
 
 
+class FoldLimits2(FoldLimits1, array_like=True):
+    dead_letters_ms: int
+    share_parts: int
+    stranger_entries: int
+    stranger_bytes: int
+    stranger_parts: int
+    known_accounts: int
+    handle_kept_ms: int
+
+
+class Shard2(Struct, array_like=True):
+    now: int
+    fold: int
+    limits: FoldLimits2
+    due: dict[int, int]
+    next_due: int
+    told: dict[int, int]
+    heard: dict[int, int]
+    out_of_chain: int
+    dead: int
+    low: int
+    exhausted: int
+    set_backs: int
+    set_back_to: int
+    set_back_by: int
+    set_back_ms: int
+    newest_time: int
+    doubts: Any
+
+
+class Shard3(Shard2, array_like=True):
+    doubted_from: int
+
+
+class Account2(Account1, array_like=True):
+    closed_at: int
+    claim: int
+
+
+class Stream4(Struct, array_like=True):
+    at: int
+    lanes: Any
+
+
+class DeadLetter4(DeadLetter1, array_like=True):
+    page: int
+
+
+class FoldLimits4(FoldLimits2, array_like=True):
+    group_members: int
+    account_groups: int
+    group_changes: int
+    relistings: int
+    chain_kept: int
+    group_write_members: int
+    group_read_members: int
+    group_log_bytes: int
+
+
+class Shard4(Struct, array_like=True):
+    now: int
+    fold: int
+    limits: FoldLimits4
+    due: dict[int, int]
+    next_due: int
+    told: dict[int, int]
+    heard: dict[int, int]
+    out_of_chain: int
+    dead: int
+    low: int
+    exhausted: int
+    set_backs: int
+    set_back_to: int
+    set_back_by: int
+    set_back_ms: int
+    newest_time: int
+    doubts: Any
+    doubted_from: int
+    leaps: Any
+    doubted_elapsed: int
+
+
 FORMS: dict[int, dict[Kept, type[Struct]]] = {
     1: {
         Kept.SHARD: Shard1,
@@ -92,6 +182,26 @@ FORMS: dict[int, dict[Kept, type[Struct]]] = {
         Kept.MAILBOX: Mailbox1,
         Kept.DUE: Due1,
         Kept.DEAD_LETTER: DeadLetter1,
+        Kept.STREAM: Stream4,
+    },
+    2: {
+        Kept.SHARD: Shard2,
+        Kept.ACCOUNT: Account2,
+        Kept.DUE: Due2,
+        Kept.DEAD_LETTER: DeadLetter4,
+        Kept.STREAM: Stream4,
+    },
+    3: {
+        Kept.SHARD: Shard3,
+        Kept.ACCOUNT: Account2,
+        Kept.DUE: Due2,
+        Kept.DEAD_LETTER: DeadLetter4,
+        Kept.STREAM: Stream4,
+    },
+    4: {
+        Kept.SHARD: Shard4,
+        Kept.DEAD_LETTER: DeadLetter4,
+        Kept.STREAM: Stream4,
     },
 }
 """Fold → the rows that have grown since, as they were."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from nightmail.core.state import NEWEST_FOLD
 from nightmail.model.effects import Effect, Forward
 from nightmail.model.ids import SERVER, account_id, device_id
 from nightmail.model.limits import DAY_MS
@@ -17,6 +18,7 @@ from nightmail.model.records import (
     Blocked,
     Claimed,
     ClockBelieved,
+    ClockDoubted,
     ClockSetBack,
     Closed,
     FoldRaised,
@@ -32,6 +34,7 @@ from nightmail.model.records import (
     Record,
     Registered,
     Relabelled,
+    Replayed,
     Span,
     Unlinked,
     Voided,
@@ -39,9 +42,12 @@ from nightmail.model.records import (
     encode_record,
 )
 from nightmail.model.words import Lane, Platform
-from tests.core.world import Memory, Node, Person, World, name_of, published, sealed
+from tests.core.schedule_world import ScheduleWorld
+from tests.core.world import Memory, Node, Person, name_of, published, sealed
 
+from .group_story import tell_of_groups
 from .logs import SHARDS, Line
+from .schedule_story import tell_of_schedules
 
 NORMAL, HIGH = Lane
 SECOND, HOUR = 1_000, 3_600_000
@@ -74,15 +80,22 @@ def tell(log: str, fold: int) -> list[Line]:
         _wrong_clock(town, alice, dave)
         _doubted_clock(town, alice, dave)
         _handles(town)
+    if fold > 2:
+        _doubted_through_a_restart(town, alice, dave)
+    if fold > 3:
+        _second_wrong_clock(town, alice, dave)
+        tell_of_groups(town)
+    if fold > 4:
+        tell_of_schedules(town)
     _oddities(town, alice)
     return town.lines
 
 
-class Town(World):
+class Town(ScheduleWorld):
     """A world that remembers what became durable, in which order."""
 
     def __init__(self, shards: int, fold: int) -> None:
-        super().__init__(shards, Memory.KEEPS)
+        super().__init__(shards, Memory.KEEPS, NEWEST_FOLD)
         self.lines: list[Line] = []
         self._raised = fold
 
@@ -115,7 +128,7 @@ class Town(World):
 
 class Noted(Node):
     def __init__(self, index: int, town: Town) -> None:
-        super().__init__(index, town.shards, Memory.KEEPS)
+        super().__init__(index, town.shards, Memory.KEEPS, town.fold_version)
         self._town = town
 
     def fold(self, at: int, data: bytes) -> tuple[list[Effect], list[Forward]]:
@@ -399,6 +412,43 @@ def _doubted_clock(town: Town, alice: Person, dave: Person) -> None:
         town.wait(ms)
 
 
+def _doubted_through_a_restart(town: Town, alice: Person, dave: Person) -> None:
+    """A doubt that is no more, and one in the middle of which the servers start again."""
+    third = device_id(dave.account, 3)
+    nodes = list(town.nodes.values())
+    for node in nodes:
+        node.fold(town.now, said(ClockDoubted(town.now)))
+        node.fold(town.now, said(ClockDoubted(0)))
+    began = town.now
+    for node in nodes:
+        node.fold(town.now, said(ClockDoubted(began)))
+    town.now += SECOND
+    town.send(third, alice, 9, text="during the doubt, before the restart", life_ms=HOUR)
+    restarted = town.now
+    town.now += SECOND
+    for node in nodes:
+        node.fold(town.now, said(ClockDoubted(restarted)))
+        node.fold(town.now, said(ClockBelieved(restarted, town.now + 40 * DAY_MS)))
+    town.now += 40 * DAY_MS
+    for ms in (0, HOUR):
+        town.wait(ms)
+
+
+def _second_wrong_clock(town: Town, alice: Person, dave: Person) -> None:
+    """A timer that is set while stamps are ahead, and another clock that is wrong, believed and set back."""
+    third = device_id(dave.account, 3)
+    for days in (5, 2):
+        town.send(third, alice, town.next_number(third, alice), text=f"before {days}", life_ms=3 * DAY_MS)
+        town.now += days * DAY_MS
+        town.send(third, alice, town.next_number(third, alice), text=f"meanwhile {days}", life_ms=DAY_MS)
+        wrong, town.now = town.now, town.now - days * DAY_MS
+        for node in list(town.nodes.values()):
+            node.fold(town.now, said(ClockSetBack(town.now, wrong)))
+        town.wait(HOUR)
+    for ms in (DAY_MS, DAY_MS, 2 * DAY_MS):
+        town.wait(ms)
+
+
 def _handles(town: Town) -> None:
     """Two names that look alike are claimed; one is registered, closed, and let go after a while."""
     erin, look = account_id("erin"), CLAIM
@@ -423,4 +473,6 @@ def _oddities(town: Town, alice: Person) -> None:
         node.fold(town.now, said(last))  # again
         node.fold(town.now, said(Forwarded(last.source, last.k + 5, last.body)))  # out of its chain
     node.set_aside(town.now, b"rubbish")
+    if node.state.knows_schedules:
+        town.command(alice, Replayed(node.offset))
     node.set_aside(town.now, bytes(16) + b"\xc1")

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from nightmail.core.state import encode_row
 from nightmail.model.forms import ACCOUNT_MAX, DEVICE_MAX, NUMBER_MAX, Form
-from nightmail.model.ids import ACCOUNT_BITS, account_id, device_id
+from nightmail.model.group_chain import NO_HEAD, ChainedChange, encode_change
+from nightmail.model.ids import ACCOUNT_BITS, account_id, account_of, device_id
 from nightmail.model.limits import FoldLimits, FormLimits
 from nightmail.model.records import (
     Acked,
@@ -20,13 +21,31 @@ from nightmail.model.records import (
     Blocked,
     Claimed,
     ClockBelieved,
+    ClockDoubted,
     ClockSetBack,
     Closed,
     Copied,
     Envelope,
+    Enveloped,
     Expired,
+    Fanned,
+    FellowClaimed,
     FoldRaised,
     Forwarded,
+    GroupAcked,
+    GroupChanged,
+    GroupDelivered,
+    GroupMade,
+    GroupMarked,
+    GroupMissed,
+    GroupNews,
+    GroupRead,
+    GroupReceipted,
+    GroupSealed,
+    GroupSent,
+    GroupSwept,
+    GroupVoided,
+    GroupWasRead,
     HandleClaimed,
     HandleReleased,
     Known,
@@ -35,6 +54,10 @@ from nightmail.model.records import (
     LimitsSet,
     Linked,
     Listed,
+    MemberAnswered,
+    MemberAsked,
+    MemberGone,
+    MemberListed,
     PinSet,
     Published,
     Read,
@@ -44,6 +67,7 @@ from nightmail.model.records import (
     Record,
     Registered,
     Relabelled,
+    Relisted,
     Sent,
     Span,
     Swept,
@@ -55,8 +79,10 @@ from nightmail.model.records import (
     encode_record,
 )
 from nightmail.model.refusals import Malformed
+from nightmail.model.roster import Creation, Departure, GroupChange, GroupSettings, NewMember
 from nightmail.model.words import Kind, Lane, MessageState, Platform, Reason
 from tests.core.world import World
+from tests.model.schedule_forms import MALFORMED_SCHEDULES, SERVERS_SCHEDULES, WELL_FORMED_SCHEDULES
 from tests.model.values import built
 
 NORMAL, HIGH = Lane
@@ -91,6 +117,20 @@ def but(body: Any, **changes: Any) -> Any:
 def many(count: int) -> tuple[Envelope, ...]:
     return tuple(Envelope(1 + n, 5, b"") for n in range(count))
 
+
+GROUP = 0x1234
+SETTINGS = GroupSettings()
+
+
+def chained(change: GroupChange, group: int = GROUP, device: int = PHONE) -> bytes:
+    previous = NO_HEAD if isinstance(change, Creation) else bytes((1,)) * 32
+    return encode_change(ChainedChange(group, previous, device, 7, change, bytes(32))) + bytes(64)
+
+
+CREATION = chained(Creation(SETTINGS, (NewMember(account_of(PHONE), bytes(32)),)))
+DEPARTURE = chained(Departure())
+GROUP_SENT = GroupSent(GROUP, NORMAL, 1, 1, 0, ID, bytes(16), Kind.TEXT, 1, bytes(32), 0, b"x")
+GROUP_SEALED = GroupSealed(GROUP, HIGH, 1, 1, 0, ID, bytes(16), Kind.CONTROL, 1, None, 0, 0, (ENVELOPE,))
 
 # --- what is well formed ----------------------------------------------------------------------
 
@@ -139,9 +179,20 @@ WELL_FORMED: dict[str, AnyBody] = {
     "the last of all claims": Claimed(DEVICE_MAX, NUMBER_MAX),
     "a takeover": but(REGISTERED, verified=True, pin=bytes(32)),
     "a device's new name": Relabelled(TABLET, "l" * 64),
+    "a claim of a fellow member": FellowClaimed(GROUP, TABLET, 1),
     "a claimed handle": HandleClaimed(9, "bob", BOB, 1),
     "a lock": PinSet(BOB, bytes(16), bytes(32)),
     "no lock": PinSet(BOB, b"", b""),
+    "a group": GroupMade(GROUP, CREATION),
+    "a change of a group": GroupChanged(GROUP, DEPARTURE),
+    "a message to a group": GROUP_SENT,
+    "a message to a group that disappears": but(GROUP_SENT, life_ms=30_000),
+    "a number in a group given up": GroupVoided(GROUP, NORMAL, 1, 1, ID),
+    "keys for a group": GROUP_SEALED,
+    "a re-seal in a group": but(GROUP_SEALED, of=ID, of_seq=5, life_ms=1),
+    "something read in a group": GroupRead(GROUP, 1, (BOB,)),
+    "something fetched from a group": GroupAcked(GROUP, NUMBER_MAX, tuple(range(256))),
+    **WELL_FORMED_SCHEDULES,
 }
 
 
@@ -157,6 +208,7 @@ DEVICES = f"between 1 and {DEVICE_MAX}"
 ACCOUNTS = f"between 1 and {ACCOUNT_MAX}"
 SHAPE = "not a message id: want device:milliseconds:sequence:random"
 MALFORMED: dict[str, tuple[AnyBody, str]] = {
+    **MALFORMED_SCHEDULES,
     "to nobody": (but(SENT, to=0), f"to is not {ACCOUNTS}"),
     "to beyond": (but(SENT, to=ACCOUNT_MAX + 1), f"to is not {ACCOUNTS}"),
     "n of nothing": (but(SENT, n=0), f"n is not between 1 {NUMBERS}"),
@@ -271,6 +323,9 @@ MALFORMED: dict[str, tuple[AnyBody, str]] = {
         PinSet(BOB, b"", bytes(32)),
         "a lock has a salt of 16 and a digest of 32 bytes, or neither",
     ),
+    "a fellow of no group": (FellowClaimed(GROUP + 1, TABLET, 1), "group is not the number of a group"),
+    "a fellow that is nobody": (FellowClaimed(GROUP, 0, 1), f"device is not {DEVICES}"),
+    "a fellow without a number": (FellowClaimed(GROUP, TABLET, 0), f"request is not between 1 {NUMBERS}"),
     "a claim of nothing": (HandleClaimed(0, "bob", BOB, 1), "number is not between 1 and"),
     "a claim for another account": (HandleClaimed(9, "bobby", BOB, 1), "account is not what follows from the handle"),
     "a claim without a handle": (HandleClaimed(9, "", BOB, 1), "a handle has 1 to 64 characters"),
@@ -278,6 +333,29 @@ MALFORMED: dict[str, tuple[AnyBody, str]] = {
     "an account under no claim": (but(REGISTERED, claim=1 << 61), "claim is not between 0 and"),
     "a lock of nothing": (PinSet(BOB, bytes(16), b""), "a lock has a salt of 16 and a digest of 32 bytes, or neither"),
     "nobody's lock": (PinSet(0, b"", b""), "account is not between 1 and"),
+    "a group with an odd number": (GroupMade(GROUP + 1, CREATION), "blob is of another group"),
+    "a group that another device signed": (
+        GroupMade(GROUP, chained(Creation(SETTINGS, (NewMember(BOB, bytes(32)),)), device=TABLET)),
+        "blob names another device as its author",
+    ),
+    "a group that nobody created": (GroupMade(GROUP, DEPARTURE), "a group is made by a creation"),
+    "a group that is created twice": (GroupChanged(GROUP, CREATION), "a group is made by a creation"),
+    "a blob that is none": (GroupChanged(GROUP, b"rubbish"), "blob: 7 bytes"),
+    "a message to an account as a group": (but(GROUP_SENT, group=BOB), "group is not the number of a group"),
+    "a message to a group with a short head": (but(GROUP_SENT, head=b"x"), "head is not 32 bytes"),
+    "a message to a group with a short tag": (but(GROUP_SENT, tag=b"x"), "tag is not 16 bytes"),
+    "a message to a group that lives too short": (but(GROUP_SENT, life_ms=29_999), "life_ms is not between"),
+    "too large a message to a group": (but(GROUP_SENT, ciphertext=bytes(65_537)), "a body of more than"),
+    "a message to a group of a negative epoch": (but(GROUP_SENT, epoch=-1), "epoch is not between"),
+    "a message to a group under another's id": (but(GROUP_SENT, id="1:2:3:x"), "the id begins with another device"),
+    "keys for nobody": (but(GROUP_SEALED, envelopes=()), "it is sealed for nobody"),
+    "keys twice for one device": (but(GROUP_SEALED, envelopes=(ENVELOPE, ENVELOPE)), "two envelopes for one device"),
+    "a re-seal without its number": (but(GROUP_SEALED, of=ID), "a re-seal names id and number"),
+    "a number without an id": (but(GROUP_SEALED, of_seq=1), "a re-seal names id and number"),
+    "too many authors in a group": (GroupRead(GROUP, 1, (BOB,) * 65), "messages of more than 64 accounts"),
+    "too many unreadables of a group": (GroupAcked(GROUP, 1, (1,) * 257), "more than 256 unreadable numbers"),
+    "fetched from an account": (GroupAcked(BOB, 1), "group is not the number of a group"),
+    "an author without a number": (GroupRead(GROUP, 1, (0,)), "author is not between"),
 }
 
 
@@ -291,13 +369,29 @@ def test_what_is_not_well_formed_is_refused_in_one_clear_sentence(body: AnyBody,
     assert "\n" not in refused.sentence
 
 
+def test_a_device_has_one_spelling_in_an_id() -> None:
+    by_tablet = but(VOIDED, id=f"{TABLET:x}:1:1:a")
+    assert Form().check(TABLET, by_tablet) is None
+    for text in (f"0{TABLET:x}:1:1:a", f"00{TABLET:x}:1:1:a", f"{TABLET:X}:1:1:a"):
+        assert isinstance(Form().check(TABLET, but(VOIDED, id=text)), Malformed), text
+        assert isinstance(Form().check(TABLET, but(SENT, id=text)), Malformed), text
+
+
 COPIED = Copied(PHONE, BOB, NORMAL, 1, ID, bytes(16), Kind.TEXT, None, 0, 5, (ENVELOPE,))
 RECEIPTED = Receipted(PHONE, BOB, NORMAL, TABLET, MessageState.READ, Reason.NONE, 5, ((1, 1),))
 SERVERS: list[AnyBody] = [
     HandleReleased(9, BOB, 1, 2),
     COPIED, RECEIPTED, Forwarded(1, 1, COPIED), Ticked(), Expired(TABLET, NORMAL, 0), Watched(TABLET),
     LimitsSet(FoldLimits()), FoldRaised(2), LetterExpired(5), Swept(PHONE, Lane.NORMAL, 1), KnownForgotten(BOB),
-    ClockSetBack(1, 2), ClockBelieved(1, 2),
+    ClockSetBack(1, 2), ClockBelieved(1, 2), ClockDoubted(1),
+    MemberAsked(GROUP, BOB, 1, BOB), MemberAnswered(GROUP, BOB, 1, True, 0, (), BOB), MemberGone(GROUP, BOB),
+    MemberListed(GROUP, BOB, 1, 1, (), False, False), Relisted(BOB), GroupNews(GROUP),
+    Fanned(GROUP, PHONE, NORMAL, 1, ID, bytes(16), Kind.TEXT, 0, 5, 1, 1, ((BOB, 0),), b"x"),
+    Enveloped(GROUP, PHONE, NORMAL, 1, ID, bytes(16), Kind.TEXT, None, 0, 0, 5, 1, (ENVELOPE,)),
+    GroupDelivered(GROUP, PHONE, ((BOB, ((1, 1),)),)), GroupWasRead(GROUP, PHONE, 1, ()),
+    GroupReceipted(GROUP, BOB, MessageState.READ, 5, ((1, 1),)), GroupMarked(GROUP, 1, (), (PHONE,)), GroupSwept(GROUP),
+    GroupMissed(GROUP, PHONE, 1),
+    *SERVERS_SCHEDULES,
 ]  # fmt: skip
 
 

@@ -8,21 +8,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nightmail.model.answers import Accepted, Bundle, Done, Joined, Said, Settled, Stocked
+from nightmail.model.answers import (
+    Accepted,
+    Bundle,
+    Done,
+    GroupAccepted,
+    GroupHead,
+    Joined,
+    Said,
+    ScheduleTaken,
+    Settled,
+    Stocked,
+)
 from nightmail.model.refusals import (
     AckAboveHead,
+    AlreadyEnded,
+    AlreadyMember,
+    AlreadySent,
     AnyRefusal,
     DeadLettered,
     DiskFull,
+    GroupFull,
+    GroupIdTaken,
     HandleConfusable,
     HandleTaken,
     IdentityFixed,
     IdReused,
+    InProgress,
+    KeyReused,
+    LastAdmin,
+    LetterSettled,
     ListConflict,
     MailboxFull,
     Malformed,
     NoKeys,
     NotAllowed,
+    NotGroupAdmin,
+    NotMember,
+    NotReplayable,
     NotYet,
     NumberVoided,
     OutOfOrder,
@@ -32,15 +55,25 @@ from nightmail.model.refusals import (
     PinWrong,
     RateLimited,
     Refusal,
+    RemovesItself,
+    SchedulesFull,
     ShareFull,
     StaleDevices,
+    StaleGroup,
+    TimePast,
+    TooFarOff,
     TooManyBlocked,
     TooManyDevices,
     TooManyLinked,
+    TooManySchedules,
     Unavailable,
     UnknownAccount,
     UnknownDevice,
+    UnknownGroup,
+    UnknownLetter,
+    UnknownMember,
     UnknownRecipient,
+    UnknownSchedule,
 )
 
 EACH: dict[AnyRefusal, str] = {
@@ -66,6 +99,28 @@ EACH: dict[AnyRefusal, str] = {
     PinLocked(40): "too many wrong PINs: try again in 40 ms",
     TooManyLinked(32): "an account can have 32 devices at once",
     HandleConfusable("b\u043eb"): "'b\u043eb' looks like a handle that is taken",
+    UnknownGroup(0xAB): "there is no group ab",
+    GroupIdTaken(0xAB): "another group has the number ab",
+    StaleGroup(9, bytes(32), 4): "the group is in epoch 9, with 4 changes",
+    NotMember(0xAB): "only members of the group ab may do this",
+    NotGroupAdmin(0xAB): "only admins of the group ab may do this",
+    AlreadyMember(0xAB): "the group ab has that member",
+    UnknownMember(0xAB): "the group ab has no such member",
+    RemovesItself(0xAB): "a member leaves the group; it does not remove itself",
+    LastAdmin(0xAB): "the group ab needs another admin first",
+    GroupFull(5_000): "a group has at most 5000 members",
+    UnknownSchedule("a:1:1:x"): "there is no scheduled message a:1:1:x",
+    AlreadySent("a:1:1:x"): "a:1:1:x was sent already",
+    InProgress("a:1:1:x"): "a:1:1:x is being delivered",
+    AlreadyEnded("a:1:1:x"): "a:1:1:x has ended without being delivered",
+    TooManySchedules(7): "an account can have 7 of these at once",
+    SchedulesFull(7): "scheduled messages of an account can have 7 bytes",
+    TooFarOff(7): "this can be scheduled at most 7 ms ahead",
+    TimePast(7): "the time that it is scheduled for is over",
+    KeyReused(): "this idempotency key was used for another request",
+    UnknownLetter(7): "there is no dead letter 7",
+    LetterSettled(7): "the dead letter 7 is settled",
+    NotReplayable(7): "the dead letter 7 cannot be replayed",
     Malformed("no body"): "malformed: no body",
     Unavailable(): "the server could not write this down; try again",
     Overloaded(): "the server has too much to save; try again soon",
@@ -97,6 +152,28 @@ CODES = {
     PinLocked: 0x3B,
     TooManyLinked: 0x3C,
     HandleConfusable: 0x3D,
+    UnknownGroup: 0x60,
+    GroupIdTaken: 0x61,
+    StaleGroup: 0x62,
+    NotMember: 0x63,
+    NotGroupAdmin: 0x64,
+    AlreadyMember: 0x65,
+    UnknownMember: 0x66,
+    RemovesItself: 0x67,
+    LastAdmin: 0x68,
+    GroupFull: 0x69,
+    UnknownSchedule: 0x80,
+    AlreadySent: 0x81,
+    InProgress: 0x82,
+    AlreadyEnded: 0x83,
+    TooManySchedules: 0x84,
+    SchedulesFull: 0x85,
+    TooFarOff: 0x86,
+    TimePast: 0x87,
+    KeyReused: 0x88,
+    UnknownLetter: 0x90,
+    LetterSettled: 0x91,
+    NotReplayable: 0x92,
     Malformed: 0x40,
     Unavailable: 0x50,
     Overloaded: 0x51,
@@ -127,6 +204,7 @@ def test_every_refusal_there_is_can_be_said() -> None:
     assert set(kinds) == set(Refusal.__subclasses__()) == {type(refusal) for refusal in EACH}
 
 
+ANSWERS = (Accepted, Settled, Joined, Done, Stocked, Bundle, GroupAccepted, GroupHead, ScheduleTaken)
 WORDS = {
     "out_of_order", "id_reused", "number_voided", "unknown_recipient", "stale_devices", "mailbox_full", "share_full",
     "ack_above_head", "handle_taken", "unknown_account", "unknown_device", "not_allowed", "list_conflict",
@@ -134,6 +212,10 @@ WORDS = {
     "pin_needed",
     "pin_wrong", "pin_locked", "malformed", "unavailable", "overloaded", "disk_full", "dead_lettered",
     "rate_limited", "not_yet",
+    "unknown_group", "group_taken", "stale_group", "not_member", "not_group_admin", "already_member", "unknown_member",
+    "removes_itself", "last_admin", "group_full",
+    "unknown_schedule", "already_sent", "in_progress", "already_ended", "too_many_schedules", "schedules_full",
+    "too_far_ahead", "time_past", "key_reused", "unknown_letter", "letter_settled", "not_replayable",
 }  # fmt: skip
 
 
@@ -143,7 +225,7 @@ def test_words_are_what_they_have_always_been_and_none_is_used_twice() -> None:
 
 def test_codes_are_what_they_have_always_been_and_none_is_used_twice() -> None:
     assert {type(refusal): refusal.code for refusal in EACH} == CODES
-    answers = [kind.__struct_config__.tag for kind in (Accepted, Settled, Joined, Done, Stocked, Bundle)]
+    answers = [kind.__struct_config__.tag for kind in ANSWERS]
     assert len({*CODES.values(), *answers}) == len(CODES) + len(answers)
 
 

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from nightmail.core.state import decode_entry, encode_row
 from nightmail.model.limits import FoldLimits
 from nightmail.model.notes import Note
-from nightmail.model.rows import Entry, Kept, PendingReceipt, PendingReceipts, Row, RowKey, Shard, queue_id
+from nightmail.model.rows import Entry, GroupEntry, Kept, PendingReceipt, PendingReceipts, Row, RowKey, Shard, queue_id
 from nightmail.model.words import Lane, MessageState, Reason
 from tests.model.values import built, named
 
 ROWS = get_args(Row)
 
 
-@named((*ROWS, Entry))
+@named((*ROWS, Entry, GroupEntry))
 @given(data=st.data())
 def test_a_row_comes_back_as_it_was_written_in_the_same_order_and_bytes(kind: Any, data: st.DataObject) -> None:
     row = data.draw(built(kind))
@@ -38,6 +38,14 @@ def test_random_bytes_are_a_row_or_a_decode_error_and_nothing_else(kind: Any, da
 def test_random_bytes_are_an_entry_or_a_decode_error_and_nothing_else(data: bytes) -> None:
     with suppress(msgspec.DecodeError, UnicodeDecodeError):
         decode_entry(data)
+
+
+@given(data=st.data())
+def test_an_entry_that_came_through_a_group_is_told_apart_by_its_length(data: st.DataObject) -> None:
+    plain, through_a_group = data.draw(built(Entry)), data.draw(built(GroupEntry))
+    assert decode_entry(encode_row(plain)) == plain
+    assert decode_entry(encode_row(through_a_group)) == through_a_group
+    assert (plain.group_seq, plain.epoch) == (0, 0)
 
 
 def test_a_loaded_receipt_is_found_under_the_key_it_was_noted_under() -> None:
@@ -73,5 +81,16 @@ def test_every_table_has_a_number_that_never_changes() -> None:
         "HANDLE": 11,
         "SHARES": 16,
         "KNOWN": 17,
+        "GROUP": 20,
+        "ROSTER": 21,
+        "MEMBER": 22,
+        "CHAIN": 23,
+        "ACCOUNT_GROUPS": 24,
+        "AT_HEAD": 25,
+        "SCHEDULE": 30,
+        "SCHEDULE_CONTENT": 31,
+        "ACCOUNT_SCHEDULES": 32,
+        "SCHEDULE_PAGE": 33,
+        "SCHEDULE_NAME": 34,
     }
     assert RowKey(Kept.ACCOUNT, 5) == RowKey(Kept.ACCOUNT, 5, 0)

@@ -8,7 +8,12 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
+from nightmail.model.group_rows import FanOut, MemberState
+from nightmail.model.letter_rows import LetterStatus
+from nightmail.model.records import CallOutcome, FiringOutcome
+from nightmail.model.roster import GroupReceipts, Role
 from nightmail.model.rows import DueFor
+from nightmail.model.schedule_rows import ScheduleState
 from nightmail.model.words import Kind, Lane, MessageState, Platform, Reason
 
 ids = st.integers(0, 2**61 - 1)
@@ -20,6 +25,8 @@ FIELDS: dict[Any, st.SearchStrategy[Any]] = {
     bytes: st.binary(max_size=40),
     bytearray: st.binary(max_size=40).map(bytearray),
     **{word: st.sampled_from(word) for word in (DueFor, Kind, Lane, Platform, Reason, MessageState)},
+    **{word: st.sampled_from(word) for word in (FanOut, GroupReceipts, MemberState, Role)},
+    **{word: st.sampled_from(word) for word in (CallOutcome, FiringOutcome, LetterStatus, ScheduleState)},
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,27 +36,43 @@ class Call(NamedTuple):
 class Hook(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, *statuses: int) -> None:
+    def __init__(self, *statuses: int, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(("127.0.0.1", 0), _Answering)
+        if tls:
+            self.socket = tls.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        self.scheme = "https" if tls else "http"
+        self.headers: dict[str, str] = {}
+        """In every response."""
         self.statuses = list(statuses) or [204]
         """One for each call; the last one for all that follow."""
         self.calls: list[Call] = []
+        self.peers: set[object] = set()
+        """Connections from which it was called."""
+
+    def url_at(self, host: str) -> str:
+        return f"{self.scheme}://{host}:{self.server_address[1]}/codes?to=sms"
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/codes?to=sms"
+        return self.url_at("127.0.0.1")
 
 
 class _Answering(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
     def do_POST(self) -> None:
         hook = self.server
         assert isinstance(hook, Hook)
         body = self.rfile.read(int(self.headers["Content-Length"]))
         hook.calls.append(Call(self.path, {name.lower(): value for name, value in self.headers.items()}, body))
+        hook.peers.add(self.client_address)
         status = hook.statuses.pop(0) if len(hook.statuses) > 1 else hook.statuses[0]
         self.send_response(status)
         if status // 100 == 3:
             self.send_header("Location", hook.url)
+        for name, value in hook.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", "0")
         self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
@@ -63,8 +80,8 @@ class _Answering(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def answering(*statuses: int) -> Iterator[Hook]:
-    with Hook(*statuses) as hook:
+def answering(*statuses: int, tls: ssl.SSLContext | None = None) -> Iterator[Hook]:
+    with Hook(*statuses, tls=tls) as hook:
         thread = threading.Thread(target=hook.serve_forever, args=(0.01,))
         thread.start()
         try:

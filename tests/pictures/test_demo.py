@@ -11,3 +11,4 @@ def test_the_picture_shows_what_the_devices_showed() -> None:
     drawn = record(beat_s=0)
     ElementTree.fromstring(drawn)
     assert "And the tickets!" in drawn
+    assert "read by 2 of 2" in drawn

@@ -28,7 +28,18 @@ from collections.abc import Callable
 from typing import Any
 
 from nightmail.model import refusals
-from nightmail.model.answers import Accepted, Bundle, Done, Joined, Said, Settled, Stocked
+from nightmail.model.answers import (
+    Accepted,
+    Bundle,
+    Done,
+    GroupAccepted,
+    GroupHead,
+    Joined,
+    Said,
+    ScheduleTaken,
+    Settled,
+    Stocked,
+)
 from nightmail.model.effects import Low
 from nightmail.model.forms import LAST_RESORT, kem_id, key_id
 from nightmail.model.ids import SERVER, account_id, account_of, index_of
@@ -129,7 +140,7 @@ class Story:
                 return "the same answer"
             case Accepted(tag=b""):
                 return "given up"
-            case Accepted() | Settled() | Done():
+            case Accepted() | Settled() | Done() | GroupAccepted() | GroupHead():
                 return type(said).__name__.lower()
             case Stocked():
                 return f"stocked {said.one_time} and {said.one_time_kem}"
@@ -138,6 +149,8 @@ class Story:
                 return f"{f'key {key_id(said.one_time)}' if said.one_time else 'no key'} and {kem}"
             case Joined():
                 return f"joined as {self.name(said.device)}"
+            case ScheduleTaken():
+                return f"scheduled as {said.serial}"
             case refusals.StaleDevices(_, missing, extra, rekeyed):
                 found = {"missing": missing, "extra": extra, "with new keys": rekeyed}
                 parts = [f"{what} {', '.join(map(self.name, which))}" for what, which in found.items() if which]

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
+from nightmail.core.state import NEWEST_FOLD
 from nightmail.engine.ports import REF_BITS
 from nightmail.model.answers import Said
 from nightmail.model.ids import account_of
@@ -172,10 +173,10 @@ class Times:
 
 
 @contextmanager
-def serving(folder: Path, **settings: Any) -> Generator[Town]:
+def serving(folder: Path, newest_fold: int = NEWEST_FOLD, **settings: Any) -> Generator[Town]:
     """`server__host` stands for server.host."""
     flags = SMALL | {"data.folder": str(folder)} | {name.replace("__", "."): value for name, value in settings.items()}
-    node = Node(load(flags=flags).config)
+    node = Node(load(flags=flags).config, newest_fold)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="node")
     thread.start()

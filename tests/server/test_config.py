@@ -148,6 +148,14 @@ def test_what_is_shown_can_be_loaded_again(tmp_path: Path) -> None:
             {"NIGHTMAIL_DATA__SEGMENT_BYTES": "4194305"},
             "data.segment_bytes (NIGHTMAIL_DATA__SEGMENT_BYTES) must be a multiple of 512",
         ),
+        (
+            {"NIGHTMAIL_PRESENCE__LIFETIME_MS": "30000"},
+            "presence.lifetime_ms (NIGHTMAIL_PRESENCE__LIFETIME_MS) must be more than gateway.heartbeat_ms",
+        ),
+        (
+            {"NIGHTMAIL_PRESENCE__ASKS_BURST": "99"},
+            "presence.asks_burst (NIGHTMAIL_PRESENCE__ASKS_BURST) must be presence.asked and presence.watched or more",
+        ),
     ],
 )
 def test_a_wrong_variable_is_answered_in_one_sentence(environ: dict[str, str], sentence: str) -> None:

@@ -177,7 +177,12 @@ def test_each_folder_has_an_identity_of_its_own(tmp_path: Path) -> None:
 def test_the_log_is_written_and_rows_are_saved_on_threads_of_their_own(tmp_path: Path) -> None:
     before = {thread.name for thread in threading.enumerate()}
     with closing(Beating(tmp_path)):
-        assert {thread.name for thread in threading.enumerate()} - before == {"log writer", "saver", "aside"}
+        assert {thread.name for thread in threading.enumerate()} - before == {
+            "log writer",
+            "saver",
+            "aside",
+            "presence",
+        }
     assert {thread.name for thread in threading.enumerate()} == before
 
 
@@ -229,7 +234,7 @@ def test_a_machine_that_boots_with_a_wrong_clock_goes_on_from_the_time_that_the_
         before = sent_at(town, ada, bob, 1)
     times.wall += 31 * DAY_MS
     with serving(tmp_path) as town:
-        assert clock_seen(town) == ClockSeen(ClockState.AHEAD, times.wall, before)
+        assert clock_seen(town) == ClockSeen(ClockState.AHEAD, times.wall, before + 1)
         assert sent_at(town, ada, bob, 2) == before + 1
 
 

@@ -1,11 +1,12 @@
-"""Memory that was freed goes back to the machine."""
+"""Memory that was freed goes back to the machine, and garbage is collected in small steps."""
 
 from __future__ import annotations
 
+import gc
 import re
 from pathlib import Path
 
-from nightmail.server.memory import limit_arenas, trim
+from nightmail.server.memory import OLDER_EVERY, YOUNG, Collector, limit_arenas, trim
 
 
 def resident_kib() -> int:
@@ -24,3 +25,26 @@ def test_what_a_burst_took_and_freed_goes_back() -> None:
     trim()
     assert before - resident_kib() > 40_000
     assert len(kept) == 10
+
+
+def collections() -> list[int]:
+    """So far, of each generation."""
+    return [each["collections"] for each in gc.get_stats()]
+
+
+def test_a_tick_collects_when_there_are_many_new_objects_and_looks_at_older_ones_sometimes() -> None:
+    thresholds = gc.get_threshold()
+    # Otherwise Python collects by itself while the test makes objects.
+    gc.set_threshold(1_000_000, *thresholds[1:])
+    try:
+        gc.collect()
+        collector, before = Collector(), collections()
+        collector.tick()
+        assert collections() == before
+        kept: list[list[object]] = []
+        for _ in range(OLDER_EVERY):
+            kept += [[] for _ in range(YOUNG)]
+            collector.tick()
+        assert [now - then for now, then in zip(collections(), before, strict=True)] == [OLDER_EVERY - 1, 1, 0]
+    finally:
+        gc.set_threshold(*thresholds)

@@ -19,12 +19,41 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from nightmail.core.step import FOLDS
-from nightmail.model.records import Acked, Blocked, Claimed, Linked, Published, SaidByDevices, Sent
+from nightmail.engine.ports import EngineError
+from nightmail.engine.sqlite.presence_file import PresenceFile
+from nightmail.model.effects import Call
+from nightmail.model.records import (
+    Acked,
+    Blocked,
+    Claimed,
+    Known,
+    Linked,
+    Published,
+    SaidByDevices,
+    Sent,
+)
 from nightmail.model.words import Lane, Platform
+from nightmail.outlets.link import SOCKET_NAME
 from nightmail.server.heart import clock
 from nightmail.server.observe import LogWatcher
 from nightmail.wire.frames import decode_from_server, encode
-from nightmail.wire.items import PATH, SUBPROTOCOL, VERSION, Ask, Hello, Ping
+from nightmail.wire.items import (
+    PATH,
+    SUBPROTOCOL,
+    VERSION,
+    Ask,
+    Foreground,
+    GroupLog,
+    GroupLook,
+    Hello,
+    LogFetch,
+    Peek,
+    Ping,
+    Typing,
+    Watch,
+)
+from tests.outlets.hook import answering
+from tests.server.group_story import GROUP, make_group, write_to_group
 from tests.server.rig import WAIT_S, Person, Town, message, serving
 from tests.server.test_metrics import documented
 
@@ -78,6 +107,12 @@ def ask(opened: ClientConnection, *bodies: SaidByDevices) -> None:
         data = opened.recv(WAIT_S)
         assert isinstance(data, bytes)
         waiting -= sum(type(item).__name__ == "Answered" for item in decode_from_server(data))
+
+
+def received(opened: ClientConnection) -> bytes:
+    data = opened.recv(WAIT_S)
+    assert isinstance(data, bytes)
+    return data
 
 
 def wait_for_end(opened: ClientConnection) -> None:
@@ -240,6 +275,66 @@ def acknowledge_nothing(on: Stage) -> None:
     leave_something(on)
 
 
+def see_each_other_and_type(on: Stage) -> None:
+    for person, other in ((on.ada, on.bob), (on.bob, on.ada)):
+        on.town.say(person.device, Known(person.account, other.account, True))
+    bob, ada = on.stays(on.bob), on.stays(on.ada)
+    bob.send(encode([Foreground(True), Watch(1, (on.ada.account,))]))
+    bob.recv(WAIT_S)
+    ada.send(encode([Foreground(True), Typing(on.bob.account), Typing(on.bob.account)]))
+    bob.recv(WAIT_S)
+
+
+def ask_for_many_people(on: Stage) -> None:
+    on.stays(on.ada).send(encode([Peek(ref, tuple(range(1, 101))) for ref in (1, 2)]))
+
+
+def fail_to_store_last_seen(on: Stage) -> None:
+    def fails(*_: object) -> None:
+        raise EngineError("planted")
+
+    on.patch.setattr(PresenceFile, "put_last_seen", fails)
+    on.stays(on.ada).send(encode([Foreground(True)]))
+
+
+def call(on: Stage, serial: int, url: str, attempt: int = 1) -> None:
+    """Have a webhook called, as the fold would."""
+    calls, body = on.town.node.calls, b"{}"
+    assert calls is not None
+    asked = Call(on.ada.account, serial, attempt, f"id-{serial}", url, "application/json", body)
+    on.town.run(lambda: calls.on_call(asked))
+
+
+def call_somebody_who_refuses(on: Stage) -> None:
+    hook = on.until_read.enter_context(answering(404))
+    call(on, 1, hook.url, attempt=2)
+
+
+def call_somebody_who_hangs(on: Stage) -> None:
+    silent = on.until_read.enter_context(socket.create_server(("127.0.0.1", 0)))
+    for serial in (1, 2, 3):
+        call(on, serial, f"http://127.0.0.1:{silent.getsockname()[1]}/")
+
+
+def connect_an_outlet(on: Stage) -> None:
+    line = on.until_read.enter_context(socket.socket(socket.AF_UNIX))
+    line.connect(str(on.town.node.heart.folder / SOCKET_NAME))
+
+
+def talk_in_a_large_group(on: Stage) -> None:
+    make_group(on.town, on.ada, on.bob)
+    for who in (on.bob, on.ada):
+        opened = on.stays(who)
+        opened.send(encode([LogFetch(1, GROUP, 0, True)]))
+        while not any(isinstance(item, GroupLog) for item in decode_from_server(received(opened))):
+            pass
+    write_to_group(on.town, on.ada)
+
+
+def ask_about_many_groups(on: Stage) -> None:
+    on.stays(on.ada).send(encode([GroupLook(ref, GROUP, 0) for ref in range(1, 100)]))
+
+
 TOLD = {
     told.story.__name__: told
     for told in (
@@ -274,10 +369,45 @@ TOLD = {
             ),
         ),
         Told(publish_few_keys, ("nightmail_devices_low_prekeys", "nightmail_devices_exhausted_prekeys")),
-        Told(fall_over_a_record, ("nightmail_records_poisoned_total", "nightmail_dead_letters")),
+        Told(
+            fall_over_a_record,
+            ("nightmail_records_poisoned_total", "nightmail_dead_letters", "nightmail_dead_letters_by_error"),
+        ),
+        Told(
+            call_somebody_who_refuses,
+            ("nightmail_webhook_calls_total", "nightmail_webhook_retries_total", "nightmail_webhook_errors_total"),
+            {"schedule__private_networks": "127.0.0.1"},
+        ),
+        Told(
+            call_somebody_who_hangs,
+            (
+                "nightmail_webhook_calls_busy", "nightmail_webhook_calls_waiting",
+                "nightmail_webhook_calls_put_off_total",
+            ),
+            {"schedule__private_networks": "127.0.0.1", "outlet__waiting_calls": 2},
+        ),
+        Told(connect_an_outlet, ("nightmail_outlets",), {"outlet__runs_in": "processes"}),
         Told(fail_to_write, ("nightmail_commits_failed_total", "nightmail_disk_tight", "nightmail_ready")),
         Told(fail_to_save, ("nightmail_storage_troubles_total",)),
         Told(put_the_clock_ahead, ("nightmail_clock_leaps_total", "nightmail_clock_ahead_seconds")),
+        Told(
+            see_each_other_and_type,
+            (
+                "nightmail_accounts_online", "nightmail_accounts_watched", "nightmail_gateway_presence_told_total",
+                "nightmail_gateway_typing_passed_total", "nightmail_gateway_typing_limited_total",
+            ),
+        ),
+        Told(ask_for_many_people, ("nightmail_gateway_presence_limited_total",), {"presence__asks_burst": 100}),
+        Told(fail_to_store_last_seen, ("nightmail_presence_saves_failed_total",), {"presence__save_ms": 1}),
+        Told(
+            talk_in_a_large_group,
+            (
+                "nightmail_group_messages_total", "nightmail_groups_attended", "nightmail_gateway_groups_asked_total",
+                "nightmail_gateway_group_entries_pushed_total", "nightmail_gateway_group_heads_told_total",
+            ),
+            {"limits__group_write_members": 1},
+        ),
+        Told(ask_about_many_groups, ("nightmail_gateway_groups_limited_total",)),
         Told(press, ("nightmail_pressed",)),
         Told(stay_connected, ("nightmail_connections", "nightmail_devices_online", "process_open_fds")),
         Told(ask_slowly, ("nightmail_http_connections",)),

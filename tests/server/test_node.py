@@ -54,7 +54,10 @@ def test_the_operator_is_told_who_was_connected_and_nobody_counts_as_that_after_
         ]
         # The sender learns nothing of it.
         seen = [town.get(f"/v1/messages/{sent.id}", ada).json["devices"][0] for sent in (online, queued)]
-        assert seen == [{"device": f"{bob.device:x}", "state": "sent", "at": each[1]["at"]} for each in events]
+        assert seen == [
+            {"device": f"{bob.device:x}", "state": "sent", "at": each[1]["at"], "at_rfc3339": each[1]["at_rfc3339"]}
+            for each in events
+        ]
 
 
 def test_limits_from_the_settings_are_logged_and_hold(tmp_path: Path) -> None:

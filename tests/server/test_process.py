@@ -16,6 +16,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
+from nightmail.server.memory import THRESHOLDS
+from nightmail.server.process import SWITCH_S
 from nightmail.wire.closing import CloseCode
 from nightmail.wire.frames import decode_from_server, encode
 from nightmail.wire.items import PATH, SUBPROTOCOL, VERSION, Hello, Welcome
@@ -165,3 +167,24 @@ def test_a_damaged_row_ends_it_with_a_sentence_that_names_the_row(tmp_path: Path
     edit(tmp_path, "UPDATE account SET value = ?", (good,))
     with process(tmp_path) as (_, asker):
         assert asker.get("/v1/devices", ada).status == 200
+
+
+TUNED = """
+import gc, os, signal, sys
+from nightmail.server.config import load
+from nightmail.server.process import run
+from tests.server.rig import SMALL
+
+def started(node):
+    print(sys.getswitchinterval(), *gc.get_threshold(), gc.get_freeze_count() > 0)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+sys.exit(run(load(flags=SMALL | {"data.folder": sys.argv[1]}).config, started))
+"""
+
+
+def test_neither_a_thread_nor_the_collector_stops_the_event_loop_for_long(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TUNED, str(tmp_path)], capture_output=True, text=True, cwd=ROOT, check=True
+    )  # fmt: skip
+    assert done.stdout.split() == [str(each) for each in (SWITCH_S, *THRESHOLDS, True)]

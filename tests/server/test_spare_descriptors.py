@@ -11,7 +11,7 @@ import pytest
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from nightmail.server.spare_descriptors import TOLD_S, Descriptors, shares
+from nightmail.server.spare_descriptors import TOLD_S, Descriptors, first_spare
 from nightmail.wire.frames import encode
 from nightmail.wire.items import PATH, SUBPROTOCOL, VERSION, Answered, Ask, Hello, Welcome
 from tests.server.rig import WAIT_S, Asker, message
@@ -22,10 +22,10 @@ LIMIT = 80
 
 
 def test_a_share_of_the_descriptors_is_no_connections() -> None:
-    assert {limit: shares(limit) for limit in (64, 1_024, 1 << 20)} == {
-        64: (48, 4),
-        1_024: (768, 192),
-        1 << 20: ((1 << 20) - 320, 256),
+    assert {limit: first_spare(limit) for limit in (64, 1_024, 1 << 20)} == {
+        64: 48,
+        1_024: 768,
+        1 << 20: (1 << 20) - 320,
     }
 
 

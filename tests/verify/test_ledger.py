@@ -110,3 +110,25 @@ def test_an_author_who_never_learns_is_counted() -> None:
     story = Story()
     story.histories[0][0] = replace(story.histories[0][0], state=Tick.SENT)
     assert counts(story.verdict()) == (0, 0, 0, 1)
+
+
+def test_a_message_to_a_group_must_be_on_every_device_of_every_member() -> None:
+    ledger = Ledger("run", {0: (0, 1), 1: (2,), 2: (3,)}, {3: (0, 1, 2)})
+    label = ledger.next_label(0, 3, Lane.NORMAL)
+    ident = str(MessageId(1_001, 1, 1, "x"))
+    body = encode_content(Content(Kind.TEXT, label.text(10)))
+    message = Message(id=ident, peer=8, by=1, own=False, at=1, state=Tick.SENT, body=body)
+    ledger.wrote(ident, label)
+    ledger.was_sent(ident)
+    ledger.was_shown(1, message)
+    ledger.was_shown(2, message)
+    assert not ledger.done
+    ledger.was_delivered(0, ident)
+    assert ledger.done
+    histories = {0: [replace(message, own=True, state=Tick.DELIVERED)], 1: [message], 2: [message], 3: []}
+    verdict = ledger.judge(histories)
+    assert (verdict.sent, verdict.to_group, verdict.delivered, counts(verdict)) == (1, 1, 1, (0, 0, 0, 0))
+    verdict = ledger.judge({**histories, 2: []})
+    assert (verdict.delivered, counts(verdict)) == (0, (1, 0, 0, 0))
+    verdict = ledger.judge({**histories, 2: [message, message]})
+    assert counts(verdict)[1] == 1

@@ -24,3 +24,10 @@ def test_even_a_short_plan_kills_once_and_a_server_of_somebody_elses_never() -> 
     for seed in range(20):
         assert any(isinstance(step, Kill) for step in Plan(seed=seed, seconds=2).steps())
         assert not any(isinstance(step, Kill) for step in Plan(seed=seed, kills=False).steps())
+
+
+def test_members_of_the_group_write_to_it_and_nobody_else_does() -> None:
+    plan = Plan(seed=3, seconds=60)
+    authors = {plan.owner(step.by) for step in plan.steps() if isinstance(step, Write) and step.to == plan.group}
+    assert authors == set(plan.members) == {0, 1, 2}
+    assert list(Plan(people=2).members) == [0, 1]

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nightmail.model.records import Acked
+from nightmail.model.rows import Entry, GroupEntry
 from nightmail.model.words import Lane
 from nightmail.wire.frames import BadFrame, decode_from_device, decode_from_server, decode_hello, encode
-from nightmail.wire.items import Ask, FromDevice, FromServer, Hello, Ping, Pong
+from nightmail.wire.items import Ask, Entries, FromDevice, FromServer, Hello, Ping, Pong
 from tests.wire.values import DEVICE_ITEMS, INTEGERS, SERVER_ITEMS, from_devices, from_servers, of_type
 
 DECODERS: list[Callable[[bytes], object]] = [decode_hello, decode_from_device, decode_from_server]
@@ -47,6 +48,15 @@ def test_frames_of_devices_keep_their_order(items: list[FromDevice]) -> None:
 
 @given(from_servers)
 def test_frames_of_servers_keep_their_order(items: list[FromServer]) -> None:
+    assert decode_from_server(encode(items)) == items
+
+
+@given(st.lists(st.one_of(of_type(Entry), of_type(GroupEntry)), max_size=4).map(tuple), from_servers)
+def test_an_entry_of_a_group_arrives_with_what_it_has_of_the_group(
+    entries: tuple[Entry, ...], others: list[FromServer]
+) -> None:
+    drawn = [msgspec.structs.replace(e, to=e.to & ~1) if isinstance(e, GroupEntry) else e for e in entries]
+    items = [*others, Entries(Lane.NORMAL, 1, tuple(drawn))]
     assert decode_from_server(encode(items)) == items
 
 

@@ -5,24 +5,38 @@ from __future__ import annotations
 import hashlib
 import re
 from enum import IntEnum
-from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 import pytest
 from msgspec import Struct
 
+from nightmail.client.messages import conversation_id
+from nightmail.engine.presence import PresenceSettings
 from nightmail.gateway.budgets import LOW_COST
+from nightmail.gateway.group_limits import GroupLimits
 from nightmail.gateway.limits import GatewayLimits
-from nightmail.model import answers, ids, limits, records, refusals, rows, words
+from nightmail.gateway.presence_limits import PresenceLimits
+from nightmail.model import (
+    answers,
+    forms,
+    group_rows,
+    ids,
+    limits,
+    records,
+    refusals,
+    roster,
+    rows,
+    schedule_rows,
+    words,
+)
 from nightmail.wire import closing, items
 from nightmail.wire.frames import decode_from_device, decode_from_server, decode_hello, encode
 from nightmail.wire.items import FromDevice, FromServer, Hello, Item, SaidByDevices
-
-PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
+from tests.wire.protocol_page import PAGE, table
 
 NAMES: dict[str, Any] = {
     name: value
-    for module in (answers, records, refusals, rows, words, items)
+    for module in (answers, records, refusals, rows, group_rows, schedule_rows, roster, words, items)
     for name, value in vars(module).items()
     if isinstance(value, type)
 }
@@ -45,20 +59,6 @@ def examples() -> list[Example]:
 
 
 EXAMPLES = examples()
-
-
-def table(title: str) -> list[tuple[str, ...]]:
-    """The rows of the first table under a heading, without code marks."""
-    _, heading, section = PAGE.partition(f"\n## {title}\n")
-    assert heading, f"docs/protocol.md has no section {title!r}"
-    lines = section.partition("\n## ")[0].splitlines()
-    first = next(at for at, line in enumerate(lines) if line.startswith("|---"))
-    rows_: list[tuple[str, ...]] = []
-    for line in lines[first + 1 :]:
-        if not line.startswith("|"):
-            break
-        rows_.append(tuple(cell.strip().replace("`", "") for cell in line.strip("|").split("|")))
-    return rows_
 
 
 def number_of(kind: type[Struct]) -> int:
@@ -144,7 +144,9 @@ def test_every_refusal_is_on_the_page() -> None:
 
 
 def test_every_word_is_on_the_page() -> None:
-    kinds: tuple[type[IntEnum], ...] = (words.Lane, words.Kind, words.MessageState, words.Reason, words.Platform)
+    kinds: tuple[type[IntEnum], ...] = (
+        words.Lane, words.Kind, words.MessageState, words.Reason, words.Audience, words.PresenceState, words.Platform,
+    )  # fmt: skip
     assert [row[:3] for row in table("Enumerations")] == [
         (kind.__name__, str(int(word)), word.name) for kind in kinds for word in kind
     ]
@@ -158,7 +160,8 @@ def test_every_close_code_is_on_the_page_and_has_a_sentence() -> None:
 
 
 def test_every_limit_on_the_page_is_the_default() -> None:
-    gateway, form, fold = GatewayLimits(), limits.FormLimits(), limits.FoldLimits()
+    gateway, form, fold, presence = GatewayLimits(), limits.FormLimits(), limits.FoldLimits(), PresenceLimits()
+    groups = GroupLimits()
     assert {row[0]: row[1] for row in table("Limits")} == {
         "Request head, and frames before Welcome": f"{gateway.hello_bytes:,} bytes",
         "From connecting to Hello": f"{gateway.hello_ms // 1_000} s",
@@ -169,6 +172,16 @@ def test_every_limit_on_the_page_is_the_default() -> None:
         "Handed out and unacknowledged": f"{gateway.credit_entries} numbers or {gateway.credit_bytes:,} bytes",
         "Entries in one frame": f"{gateway.batch_entries}, and about {gateway.batch_bytes:,} bytes of ciphertext",
         "Undelivered entries per device": f"{fold.mailbox_entries:,}, and {fold.mailbox_bytes:,} bytes of ciphertext",
+        "Of them by one account": (
+            f"{fold.mailbox_entries // fold.share_parts:,}, and {fold.mailbox_bytes // fold.share_parts:,} bytes"
+        ),
+        "Of them by one account that is not [known](#unlinked-closed-blocked-known-receiptsset)": (
+            f"{fold.stranger_entries}, and {fold.stranger_bytes:,} bytes"
+        ),
+        "A mailbox takes nothing from accounts that are not known": (
+            f"from {fold.mailbox_entries // fold.stranger_parts:,} entries "
+            f"or {fold.mailbox_bytes // fold.stranger_parts:,} bytes on"
+        ),
         "Undelivered entries live": f"{fold.ttl_ms // limits.DAY_MS} days",
         "Messages, and numbers given up, of one account": (
             f"{gateway.sends_per_s} per second, {gateway.sends_burst} at once"
@@ -192,8 +205,25 @@ def test_every_limit_on_the_page_is_the_default() -> None:
             f"{gateway.address_device_claims_per_minute} per minute; "
             f"{gateway.address_device_claims_per_minute // LOW_COST} while few of its keys are left"
         ),
+        "Claims for devices of fellow members by one account": f"{gateway.fellow_claims_per_minute:,} per minute",
+        "Claims for devices of fellow members from one address": (
+            f"{gateway.address_fellow_claims_per_minute:,} per minute"
+        ),
+        "Questions about groups by one account": f"{groups.asks_per_s} per second, {groups.asks_burst:,} at once",
+        "Questions about groups that wait, of one connection": f"{groups.waiting}",
+        "Groups attended by one connection": f"{groups.attended:,}",
+        "Growth of a very large group's log told to those who attend it": f"one in {groups.tell_ms} ms",
         "Devices linked to one account at once": f"{fold.devices}",
         "Devices that one account links": f"{gateway.links_per_minute} per minute",
+        "Accounts watched by one connection": f"{presence.watched}",
+        "Accounts asked for at once": f"{presence.asked}",
+        "Accounts whose presence one account asks for": (
+            f"{presence.asks_per_s} per second, {presence.asks_burst} at once"
+        ),
+        "Signs of typing of one account in one conversation": f"one in {presence.typing_ms // 1_000} s",
+        "Members of a group in which typing is told": f"{presence.typing_members}",
+        "Changes of one account told to those who watch it": f"one in {presence.tell_ms // 1_000} s",
+        "Online without a heartbeat": f"{PresenceSettings().lifetime_ms // 1_000} s",
     }
 
 
@@ -213,6 +243,25 @@ def test_the_ids_on_the_page_follow_from_the_handles_as_it_says() -> None:
     device = ids.device_id(ada, 1)
     for said in (digest.hex(), f"`{ada:#x}` = {ada}", f"`{ben:#x}` = {ben}", f"`{device:#x}` = {device}"):
         assert said in PAGE
+
+
+def test_every_id_on_the_page_has_as_many_bits_as_the_server_takes() -> None:
+    named = ids.ACCOUNT_BITS + ids.DEVICE_BITS
+    assert {row[0]: row[1] for row in table("Ids")} == {
+        "account": f"{ids.ACCOUNT_BITS}; the lowest is always 1",
+        "device": f"{named}: the account's {ids.ACCOUNT_BITS}, then {ids.DEVICE_BITS} of the index",
+        "registration": f"{forms.NUMBER_BITS}",
+        "n, seq, at, seen, version, list_version, request": f"{forms.NUMBER_BITS}",
+        "ref": f"{items.REF_MAX.bit_length()}",
+        "content tag": f"{8 * forms.TAG_BYTES}",
+    }
+    assert forms.DEVICE_MAX.bit_length() == named
+
+
+def test_the_conversation_on_the_page_is_one_whose_order_as_text_is_another() -> None:
+    ada, bob = ids.account_id("ada"), ids.account_id("bob")
+    assert f"`{conversation_id(ada, bob)}` for `bob`" in PAGE
+    assert (bob < ada, f"{bob:x}" < f"{ada:x}") == (True, False)
 
 
 def test_the_message_id_on_the_page_is_one() -> None:

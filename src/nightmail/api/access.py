@@ -19,11 +19,12 @@ from collections import Counter
 from starlette.requests import Request
 
 from nightmail.model.forms import DEVICE_MAX
-from nightmail.model.ids import account_of
+from nightmail.model.ids import SERVER, account_of
 from nightmail.model.refusals import RateLimited
 
 from .desk_client import DeskClient
 from .problems import Problem, problem, refused
+from .schemas import device_number
 
 OPERATOR = "operator"
 CREDENTIAL_CHARS = 512
@@ -43,10 +44,10 @@ class Access:
         """The device that asks. Raises a Problem for anybody else, and if its account asks too much at once."""
         name, token = _credentials(request)
         try:
-            device, secret = int(name, 16), _unpadded(token)
+            device, secret = device_number(name), _unpadded(token)
         except ValueError:
             raise _unauthorized() from None
-        if not 0 < device <= DEVICE_MAX or f"{device:x}" != name:
+        if not 0 < device <= DEVICE_MAX:
             raise _unauthorized()
         kept = await self._desk.account(
             account_of(device), lambda row: row.devices[device].token if device in row.devices else None
@@ -60,6 +61,13 @@ class Access:
         self._under_way[account] += 1
         request.state.account = account
         return device
+
+    async def device_or_operator(self, request: Request) -> int:
+        """The device that asks; SERVER: the operator. Raises a Problem for anybody else."""
+        if _credentials(request)[0] == OPERATOR:
+            self.operator(request)
+            return SERVER
+        return await self.device(request)
 
     def leave(self, request: Request) -> None:
         """The request is answered."""

@@ -17,13 +17,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route as PathRoute
 
-from nightmail.engine.ports import Desk
+from nightmail.engine.ports import Desk, Schedules
 from nightmail.model.clock import ClockSeen
 from nightmail.model.forms import Form
 
 from .access import Access
 from .clock_routes import ClockRoutes
 from .desk_client import DeskClient
+from .letter_routes import LetterRoutes
 from .limits import HttpLimits
 from .openapi import describe
 from .pins import Pins
@@ -32,6 +33,7 @@ from .rates import MINUTE_MS, Rate
 from .registration import RegistrationRoutes
 from .route import ApiRoute
 from .routes import AccountRoutes
+from .schedule_routes import ScheduleRoutes, Webhooks
 from .schemas import Health
 from .verification import Codes, Deliver, Verification
 
@@ -60,6 +62,8 @@ class Surroundings(Struct, frozen=True):
     """What the node hands in."""
 
     desk: Desk
+    schedules: Schedules
+    webhooks: Webhooks
     form: Form
     limits: HttpLimits
     operator_digest: bytes
@@ -76,6 +80,8 @@ class Surroundings(Struct, frozen=True):
     clock: Callable[[], int]
     clock_seen: Callable[[], ClockSeen]
     """The machine's clock, and the time that the server goes by."""
+    handle_kept_ms: int
+    """How long the handle of a closed account is kept for its owner."""
     pace: Callable[[], int]
     not_ready: Callable[[], list[str]]
     """Why the node takes no messages; empty if it does."""
@@ -90,20 +96,28 @@ def app(around: Surroundings) -> Starlette:
     registrations, questions = (
         Rate(limits.registrations_per_minute, MINUTE_MS, limits.addresses, around.pace) for _ in range(2)
     )
-    links, lookups, unknown = (
+    links, lookups, unknown, scheduling = (
         Rate(most, MINUTE_MS, limits.addresses, around.pace)
-        for most in (limits.links_per_minute, limits.lookups_per_minute, limits.unknown_per_minute)
-    )
+        for most in (
+            limits.links_per_minute, limits.lookups_per_minute, limits.unknown_per_minute, limits.schedules_per_minute
+        )
+    )  # fmt: skip
     verification = None
     if around.deliver:
         verification = Verification(Codes(around.secret, around.clock), around.deliver, limits, around.pace)
     pins = Pins(around.secret)
     registering = RegistrationRoutes(
-        desk, access, registrations, questions, limits, pins, verification, around.on_registered
-    )
+        desk, access, registrations, questions, limits, pins, verification, around.on_registered,
+        lambda: around.clock_seen().time_ms, around.handle_kept_ms,
+    )  # fmt: skip
     accounts = AccountRoutes(desk, access, links, lookups, unknown, limits)
     times = ClockRoutes(desk, access, around.clock_seen)
-    routes = [*registering.routes(), *accounts.routes(), *times.routes()]
+    schedules = ScheduleRoutes(
+        desk, around.schedules, access, scheduling, limits, around.webhooks, lambda: around.clock_seen().time_ms
+    )
+    letters = LetterRoutes(desk, around.schedules, access, limits)
+    parts = (registering, accounts, times, schedules, letters)
+    routes = [route for part in parts for route in part.routes()]
     plain = _plain(around, access, routes)
     by_path: dict[str, dict[str, Endpoint]] = {}
     for route in routes:

@@ -14,14 +14,15 @@ from .problems import malformed, problem
 T = TypeVar("T")
 
 
-async def read_json(request: Request, kind: type[T], limits: HttpLimits) -> T:
-    """The body as a value of `kind`. Raises a Problem if it is not, or is too large, or does not come."""
+async def read_json(request: Request, kind: type[T], limits: HttpLimits, most: int = 0) -> T:
+    """The body as a value of `kind`. Raises a Problem if it is not, or does not come, or has more than `most` bytes
+    (0: `http.request_bytes`)."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media != "application/json":
         raise problem("unsupported_media_type", "send application/json")
     try:
         async with asyncio.timeout(limits.request_ms / 1000):
-            data = await _read(request, limits.request_bytes)
+            data = await _read(request, most or limits.request_bytes)
     except TimeoutError:
         raise problem("too_slow", f"the body did not arrive within {limits.request_ms} ms") from None
     except ClientDisconnect:

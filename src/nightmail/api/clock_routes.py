@@ -18,6 +18,7 @@ from .access import Access
 from .desk_client import DeskClient
 from .problems import problem
 from .route import ApiRoute
+from .times import rfc3339
 
 
 class ClockRoutes:
@@ -39,7 +40,8 @@ class ClockRoutes:
 
     def _shown(self) -> schemas.ClockShown:
         seen = self._clock_seen()
-        return schemas.ClockShown(seen.state.value, seen.wall_ms, seen.time_ms)
+        clock, time = rfc3339(seen.wall_ms), rfc3339(seen.time_ms)
+        return schemas.ClockShown(seen.state.value, seen.wall_ms, clock, seen.time_ms, time)
 
     def routes(self) -> list[ApiRoute]:
         return [

@@ -14,9 +14,11 @@ from typing import TypeVar
 from nightmail.engine.ports import REF_BITS, Desk
 from nightmail.model.answers import Answer, Done, Joined, Said
 from nightmail.model.forms import Form
+from nightmail.model.group_questions import GroupAnswer, MembersAsked, MembersShown
 from nightmail.model.ids import SERVER
 from nightmail.model.records import AnyBody, Record
 from nightmail.model.refusals import Unavailable
+from nightmail.model.roster import GroupReceipts
 from nightmail.model.rows import Account
 from nightmail.model.traces import Trace
 
@@ -50,18 +52,45 @@ class DeskClient:
         return await self._submit(by, body)
 
     async def command(self, body: AnyBody) -> None:
-        """Submit what only the operator may say. The caller has checked that it is the operator."""
-        said = await self._submit(SERVER, body)
-        assert isinstance(said, Done)
+        """Tell every shard what only the operator may say. The caller has checked that it is the operator.
 
-    async def _submit(self, by: int, body: AnyBody) -> Answer:
+        Raises a Problem if one of them did not answer: what the others took stays, and the command may be repeated.
+        """
+        shards = range(self._desk.shards)
+        for said in await asyncio.gather(*(self._submit(SERVER, body, shard) for shard in shards)):
+            assert isinstance(said, Done)
+
+    async def tell(self, shard: int, body: AnyBody) -> Answer:
+        """Tell one shard what only the operator may say. The caller has checked that, and the body's bounds.
+
+        Raises a Problem if it is refused.
+        """
+        return await self._submit(SERVER, body, shard)
+
+    async def look(self, ask: Callable[[Callable[[T], None]], None]) -> T:
+        """The answer to a question that takes a callback. Raises a Problem if it does not come in time."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        def show(found: T) -> None:
+            if not future.done():
+                future.set_result(found)
+
+        ask(show)
+        return await self._wait(future)
+
+    async def _submit(self, by: int, body: AnyBody, shard: int | None = None) -> Answer:
+        """To the record's home, unless a shard is given."""
         # A number under which an earlier request still waits is skipped.
         ref = self._ref % REF_MAX + 1
         while ref in self._waiting:
             ref = ref % REF_MAX + 1
         self._ref = ref
         future = self._waiting[ref] = asyncio.get_running_loop().create_future()
-        self._desk.submit([Record(by, self._line << REF_BITS | ref, body)])
+        record = Record(by, self._line << REF_BITS | ref, body)
+        if shard is None:
+            self._desk.submit([record])
+        else:
+            self._desk.submit_to(shard, record)
         self._soon()
         try:
             said = await self._wait(future)
@@ -86,13 +115,21 @@ class DeskClient:
 
     async def row(self, account: int, view: Callable[[Account | None], T]) -> T:
         """What `view` returns for the account's row, even if the account is closed."""
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        return await self.look(lambda then: self._desk.account(account, lambda row: then(view(row))))
 
-        def show(row: Account | None) -> None:
+    @property
+    def shards(self) -> int:
+        return self._desk.shards
+
+    async def group_receipts(self, device: int, group: int) -> GroupReceipts:
+        """How much the authors in a group are told; nothing, if the device is not in it."""
+        future: asyncio.Future[GroupReceipts] = asyncio.get_running_loop().create_future()
+
+        def show(shown: GroupAnswer) -> None:
             if not future.done():
-                future.set_result(view(row))
+                future.set_result(shown.settings.receipts if isinstance(shown, MembersShown) else GroupReceipts.NONE)
 
-        self._desk.account(account, show)
+        self._desk.about_group(MembersAsked(group, device, 0, 1), show)
         return await self._wait(future)
 
     async def trace(self, message_id: str) -> Trace:

@@ -14,6 +14,8 @@ class HttpLimits(Struct, frozen=True):
     """Requests of one account that may be under way at once."""
     request_bytes: int = 65_536
     """Bytes of one request's body; more is not read."""
+    schedule_bytes: int = 262_144
+    """Likewise, of a request that schedules a message."""
     request_ms: int = 10_000
     """A body that has not come after this time, in ms, is not waited for."""
     answer_ms: int = 5_000
@@ -39,3 +41,5 @@ class HttpLimits(Struct, frozen=True):
     """Wrong codes for all handles together in a minute; then none is looked at for a moment."""
     traces: int = 16
     """Questions to the delivery log that may wait; each is read from the disk."""
+    schedules_per_minute: int = 600
+    """Messages that one account may schedule by HTTP in a minute, over time and at once."""

@@ -56,12 +56,15 @@ def describe(routes: list[ApiRoute], version: str) -> dict[str, Any]:
 def _operation(route: ApiRoute) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "summary": route.summary,
-        "operationId": route.handler.__name__,
-        "security": [] if route.who == "anyone" else [{route.who: []}],
+        "operationId": route.handler.__name__ + "_alias" * route.is_alias,
+        "security": [] if route.who == "anyone" else [{who: []} for who in route.who.split("/")],
     }
-    if names := re.findall(r"{(\w+)", route.path):
+    places = [("path", name) for name in re.findall(r"{(\w+)", route.path)]
+    places += [("query", name) for name in route.query] + [("header", name) for name in route.headers]
+    if places:
         operation["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
+            {"name": name, "in": place, "required": place == "path", "schema": {"type": "string"}}
+            for place, name in places
         ]
     if route.takes:
         operation["requestBody"] = {"required": True, "content": {"application/json": _ref(route.takes)}}
@@ -76,7 +79,7 @@ def _problems(route: ApiRoute) -> dict[str, Any]:
     codes = {*EVERYWHERE, *route.problems}
     if route.takes:
         codes |= set(WITH_BODY)
-    if "{" in route.path:
+    if "{" in route.path or route.query:
         codes.add("malformed")
     if route.method != "GET":
         codes |= set(WRITING)

@@ -43,6 +43,28 @@ STATUSES: dict[type[AnyRefusal], int] = {
     no.PinNeeded: 403,
     no.PinWrong: 403,
     no.PinLocked: 423,
+    no.UnknownGroup: 404,
+    no.GroupIdTaken: 409,
+    no.StaleGroup: 409,
+    no.NotMember: 403,
+    no.NotGroupAdmin: 403,
+    no.AlreadyMember: 409,
+    no.UnknownMember: 404,
+    no.RemovesItself: 422,
+    no.LastAdmin: 409,
+    no.GroupFull: 422,
+    no.UnknownSchedule: 404,
+    no.AlreadySent: 409,
+    no.InProgress: 409,
+    no.AlreadyEnded: 409,
+    no.TooManySchedules: 422,
+    no.SchedulesFull: 422,
+    no.TooFarOff: 422,
+    no.TimePast: 422,
+    no.KeyReused: 422,
+    no.UnknownLetter: 404,
+    no.LetterSettled: 409,
+    no.NotReplayable: 409,
     no.Malformed: 400,
     no.Unavailable: 503,
     no.Overloaded: 503,
@@ -56,7 +78,7 @@ STATUSES: dict[type[AnyRefusal], int] = {
 RETRY_S = 2
 """`Retry-After`, in seconds, for a refusal that may pass but does not say when."""
 
-HEX_FIELDS = frozenset({"account", "device", "to", "missing", "extra", "rekeyed"})
+HEX_FIELDS = frozenset({"account", "device", "to", "missing", "extra", "rekeyed", "group"})
 """Ids are hex text everywhere in HTTP: a device's id does not fit into a JavaScript number."""
 
 
@@ -73,6 +95,8 @@ KINDS: dict[str, ProblemKind] = {
     "verification_needed": ProblemKind(403, "Show that the handle is yours"),
     "verification_wrong": ProblemKind(403, "Not the code"),
     "verification_refused": ProblemKind(422, "No code can be sent there"),
+    "webhooks_off": ProblemKind(403, "No calls to webhooks"),
+    "webhook_refused": ProblemKind(422, "Not an address that is called"),
     "not_found": ProblemKind(404, "There is no such thing"),
     "method_not_allowed": ProblemKind(405, "Not in this way"),
     "too_slow": ProblemKind(408, "The request did not arrive in time"),

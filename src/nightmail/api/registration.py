@@ -16,6 +16,7 @@ from starlette.requests import Request
 from nightmail.model.handles import PLUS
 from nightmail.model.ids import SERVER, account_of
 from nightmail.model.records import HandleClaimed, PinSet, Registered
+from nightmail.model.refusals import HandleTaken
 from nightmail.model.rows import Account
 from nightmail.wire.networks import network
 
@@ -26,10 +27,11 @@ from .desk_client import DeskClient
 from .handles import Handles, Named
 from .limits import HttpLimits
 from .pins import Pins
-from .problems import Problem, problem
+from .problems import Problem, problem, refused
 from .rates import Rate
 from .route import ApiRoute
 from .skeletons import claim_of
+from .times import rfc3339
 from .verification import Verification
 
 
@@ -45,16 +47,20 @@ class Standing(NamedTuple):
     """There is an account, and it is not closed: its handle is claimed already, or was registered without a claim."""
     next_index: int = 1
     """The number that the next device gets."""
+    closed_at: int = 0
+    """When the account was closed; 0: it is not."""
 
 
 class RegistrationRoutes:
     def __init__(
         self, desk: DeskClient, access: Access, registrations: Rate, questions: Rate, limits: HttpLimits, pins: Pins,
-        verification: Verification | None, on_registered: Callable[[int], None],
+        verification: Verification | None, on_registered: Callable[[int], None], time: Callable[[], int],
+        handle_kept_ms: int,
     ) -> None:  # fmt: skip
         self._desk, self._access, self._limits, self._pins = desk, access, limits, pins
         self._registrations, self._questions = registrations, questions
         self._verification, self._on_registered = verification, on_registered
+        self._time, self._handle_kept_ms = time, handle_kept_ms
         self._handles = Handles(desk)
 
     async def verify(self, request: Request) -> schemas.CodeSent:
@@ -62,7 +68,8 @@ class RegistrationRoutes:
         new = await read_json(request, schemas.NewVerification, self._limits)
         if self._verification is None:
             raise problem("not_found", "this server asks for no codes")
-        return schemas.CodeSent(await self._verification.send((await self._handles.name(new.handle)).handle))
+        expires_at = await self._verification.send((await self._handles.name(new.handle)).handle)
+        return schemas.CodeSent(expires_at, rfc3339(expires_at))
 
     async def register(self, request: Request) -> schemas.AccountMade:
         self._registrations.take(peer_network(request))
@@ -88,6 +95,9 @@ class RegistrationRoutes:
                 verified = True
             if new.pin_token and standing.salt:
                 pin = await self._pins.digest(bytes.fromhex(new.pin_token), standing.salt)
+        # A claim ends the release of its handle. So nobody claims a handle that the fold would not give away.
+        if standing.closed_at and not verified and self._time() < standing.closed_at + self._handle_kept_ms:
+            raise refused(HandleTaken(handle))
         # Every phone number looks different from every other: only names are claimed.
         claim = 0 if handle.startswith(PLUS) else claim_of(handle)
         if claim and not standing.is_open:
@@ -121,7 +131,7 @@ class RegistrationRoutes:
                 if hmac.compare_digest(device.token, token) and device.registration == registration
             ]
             salt, is_open = row.lock.salt if row.lock else b"", bool(row.devices) and not row.closed
-            return Standing(ours[0] if ours else 0, row.list_version, salt, is_open, row.next_index)
+            return Standing(ours[0] if ours else 0, row.list_version, salt, is_open, row.next_index, row.closed_at)
 
         return await self._desk.row(account, view)
 

@@ -15,7 +15,7 @@ class ApiRoute(Struct, frozen=True):
     method: str
     path: str
     who: str
-    """anyone, device or operator."""
+    """anyone, device, operator, or device/operator."""
     summary: str
     handler: Handler
     takes: type[Struct] | None = None
@@ -24,3 +24,9 @@ class ApiRoute(Struct, frozen=True):
     status: int = 200
     problems: tuple[str, ...] = ()
     """Codes beyond those that every route may answer with."""
+    query: tuple[str, ...] = ()
+    """Names in the query, each of them optional."""
+    headers: tuple[str, ...] = ()
+    """Likewise, headers."""
+    is_alias: bool = False
+    """The same under a shorter path."""

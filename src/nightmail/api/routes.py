@@ -21,7 +21,7 @@ from .problems import malformed, problem
 from .rates import Rate
 from .registration import peer_network
 from .route import ApiRoute
-from .schemas import account_seen, devices_seen, message_seen, trace_seen
+from .schemas import account_seen, device_number, devices_seen, group_message_seen, message_seen, trace_seen
 
 
 class AccountRoutes:
@@ -74,18 +74,18 @@ class AccountRoutes:
     async def list_devices(self, request: Request) -> schemas.ListSeen:
         device = await self._access.device(request)
         new = await read_json(request, schemas.NewList, self._limits)
-        devices = tuple(int(each, 16) for each in new.devices)
+        devices = tuple(_device(each) for each in new.devices)
         await self._desk.done(device, Listed(account_of(device), new.version, devices, new.signed))
         return schemas.ListSeen(new.version)
 
     async def unlink(self, request: Request) -> None:
         device = await self._access.device(request)
-        await self._desk.done(device, Unlinked(_device(request)))
+        await self._desk.done(device, Unlinked(_device(request.path_params["device"])))
 
     async def relabel(self, request: Request) -> None:
         device = await self._access.device(request)
         new = await read_json(request, schemas.NewLabel, self._limits)
-        await self._desk.done(device, Relabelled(_device(request), new.label))
+        await self._desk.done(device, Relabelled(_device(request.path_params["device"]), new.label))
 
     async def block(self, request: Request) -> None:
         await self._block(request, on=True)
@@ -106,13 +106,16 @@ class AccountRoutes:
     # --- what became of a message -------------------------------------------------------------
 
     async def message(self, request: Request) -> schemas.MessageSeen:
-        own = account_of(await self._access.device(request))
+        device = await self._access.device(request)
+        own = account_of(device)
         message = _message(request)
         if account_of(message.device) != own:
             raise problem("forbidden", "only the account that sent a message may ask for its state")
         trace = await self._desk.trace(request.path_params["message_id"])
         if not trace.events:
             raise problem("not_found", "the delivery log knows no such message")
+        if trace.group:
+            return group_message_seen(trace, own, await self._desk.group_receipts(device, trace.group))
         others = {account_of(device) for device in trace.states} - {own}
         reads = [await self._desk.account(own, lambda row: row.read_receipts)]
         reads += [
@@ -172,11 +175,11 @@ class AccountRoutes:
         ]  # fmt: skip
 
 
-def _device(request: Request) -> int:
+def _device(text: str) -> int:
     try:
-        return int(request.path_params["device"], 16)
+        return device_number(text)
     except ValueError:
-        raise malformed("a device's id is hex") from None
+        raise malformed("a device's id is lower-case hex without leading zeros") from None
 
 
 def _message(request: Request) -> MessageId:

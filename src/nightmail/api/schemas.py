@@ -1,20 +1,27 @@
-"""The JSON bodies of requests and responses. Ids and digests are lower-case hex, device lists are base64."""
+"""The JSON bodies of requests and responses.
+
+Ids and digests are lower-case hex, device lists are base64. A time is in milliseconds since 1970, with the same as text
+beside it.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
-from nightmail.model.ids import account_of
+from nightmail.model.ids import account_of, log_of
+from nightmail.model.roster import GroupReceipts
 from nightmail.model.rows import Account
 from nightmail.model.traces import Trace
 from nightmail.model.words import MessageState, Platform
 
+from .times import Milliseconds, Time, rfc3339
+
 PlatformName = Literal["cli", "ios", "android", "web"]
 StateName = Literal["sent", "delivered", "read", "failed"]
 
-Hex = Annotated[str, Meta(pattern="^[0-9a-f]{1,16}$")]
+Hex = Annotated[str, Meta(pattern="^[1-9a-f][0-9a-f]{0,15}$")]
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 of the device's token, in hex.")]
 Code = Annotated[str, Meta(pattern="^[0-9]{6}$", description="The code that was sent to the handle's owner.")]
 PinToken = Annotated[
@@ -32,6 +39,14 @@ STATE_NAMES: dict[MessageState, StateName] = {
     MessageState.READ: "read",
     MessageState.FAILED: "failed",
 }
+
+
+def device_number(text: str) -> int:
+    """The device that a text names. Raises ValueError unless it is the one spelling: `Hex`."""
+    number = int(text, 16)
+    if f"{number:x}" != text:
+        raise ValueError("not lower-case hex without leading zeros")
+    return number
 
 
 # --- requests ---------------------------------------------------------------------------------
@@ -95,8 +110,8 @@ class NewSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CodeSent(Struct, frozen=True):
-    expires_at: int
-    """In milliseconds since 1970."""
+    expires_at: Milliseconds
+    expires_at_rfc3339: Time
 
 
 class AccountMade(Struct, frozen=True):
@@ -150,8 +165,8 @@ class DeviceState(Struct, frozen=True, omit_defaults=True):
 
     device: Hex
     state: StateName
-    at: int
-    """When, in milliseconds since 1970."""
+    at: Milliseconds
+    at_rfc3339: Time
     reason: str = ""
     """Why it failed."""
 
@@ -161,12 +176,14 @@ class MessageSeen(Struct, frozen=True):
 
     message_id: str
     state: StateName
-    accepted_at: int
+    accepted_at: Milliseconds
+    accepted_at_rfc3339: Time
     devices: list[DeviceState]
 
 
 class EventSeen(Struct, frozen=True):
-    at: int
+    at: Milliseconds
+    at_rfc3339: Time
     device: str
     """Empty: at the server."""
     what: str
@@ -181,14 +198,14 @@ class TraceSeen(Struct, frozen=True):
 
 
 class ClockShown(Struct, frozen=True):
-    """Times are in milliseconds since 1970."""
+    """What the machine's clock says (`clock`), and the time that the server goes by (`time`)."""
 
     state: Literal["believed", "ahead", "behind"]
     """What the server thinks of the machine's clock."""
-    clock: int
-    """What the machine's clock says."""
-    time: int
-    """The time that the server goes by."""
+    clock: Milliseconds
+    clock_rfc3339: Time
+    time: Milliseconds
+    time_rfc3339: Time
 
 
 class Health(Struct, frozen=True):
@@ -226,7 +243,10 @@ def devices_seen(number: int, row: Account) -> DevicesSeen:
 def trace_seen(trace: Trace) -> TraceSeen:
     return TraceSeen(
         trace.id,
-        [EventSeen(event.at, f"{event.device:x}" if event.device else "", event.what) for event in trace.events],
+        [
+            EventSeen(event.at, rfc3339(event.at), f"{event.device:x}" if event.device else "", event.what)
+            for event in trace.events
+        ],
         {f"{device:x}": STATE_NAMES[state] for device, state in trace.states.items()},
     )
 
@@ -253,10 +273,23 @@ def message_seen(trace: Trace, own: int, *, reads: bool) -> MessageSeen:
         at, reason = accepted[0] if accepted else trace.events[0].at, ""
         if (last := _last(trace, device, ROUTED if state is MessageState.SENT else (STATE_NAMES[state],))) is not None:
             at, reason = last
-        devices.append(
-            DeviceState(f"{device:x}", STATE_NAMES[state], at, reason if state is MessageState.FAILED else "")
-        )
-    return MessageSeen(trace.id, _whole(states), min(accepted or [trace.events[0].at]), devices)
+        why = reason if state is MessageState.FAILED else ""
+        devices.append(DeviceState(f"{device:x}", STATE_NAMES[state], at, rfc3339(at), why))
+    accepted_at = min(accepted or [trace.events[0].at])
+    return MessageSeen(trace.id, _whole(states), accepted_at, rfc3339(accepted_at), devices)
+
+
+def group_message_seen(trace: Trace, own: int, receipts: GroupReceipts) -> MessageSeen:
+    """The same of a message to a group, as far as the group tells its authors. What lies in its log is no device's."""
+    log = log_of(trace.group)
+    told = trace if log not in trace.states else Trace(
+        trace.id, trace.events, {device: state for device, state in trace.states.items() if device != log}, trace.group
+    )  # fmt: skip
+    seen = message_seen(told, own, reads=True)
+    if receipts is GroupReceipts.EACH_MEMBER:
+        return seen
+    state: StateName = "sent" if receipts is GroupReceipts.NONE else seen.state
+    return structs.replace(seen, state=state, devices=[])
 
 
 def _last(trace: Trace, device: int, words: tuple[str, ...]) -> tuple[int, str] | None:

@@ -13,9 +13,10 @@ from enum import IntEnum
 
 import click
 
-from nightmail.client import errors
+from nightmail.client import errors, group_errors
 from nightmail.client.link.failures import UNTRUSTED
 
+from .group_words import refusal_words
 from .output import plain, print_json
 
 
@@ -98,6 +99,9 @@ REASONS: dict[str, str] = {
     "too_large": "it is larger than this server accepts",
     "given_up": "this device gave it up",
     "not_allowed": "the server does not allow this device to send it",
+    "not_group_admin": "only admins may write in this group",
+    "not_member": "you are no longer a member of this group",
+    "unknown_group": "the server knows no such group",
     "dead_lettered": "a fault in the server kept it from being processed",
 }
 """Reason code → why a message failed, for people."""
@@ -190,6 +194,13 @@ def explain(error: errors.ClientError) -> Failure:
             return Failure(Exit.DIFFERS, sentence(error), "Show it again: nightmail verify-contact.")
         case errors.Misused():
             return Failure(Exit.USAGE, sentence(error))
+        case group_errors.GroupError():
+            said, next_step = refusal_words(error)
+            code = error.code if isinstance(error, group_errors.ChangeRefused) else ""
+            usage = isinstance(error, group_errors.NoSuchGroup)
+            return Failure(
+                Exit.USAGE if usage else Exit.REFUSED, f"{said[:1].upper()}{plain(said[1:])}.", next_step, code
+            )
         case errors.TooLarge():
             return Failure(Exit.USAGE, sentence(error), "Nothing was sent.")
         case _:

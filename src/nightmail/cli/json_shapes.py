@@ -15,15 +15,18 @@ from nightmail.client.events import (
     DeliveryReceipt,
     DeviceLinked,
     DeviceNotLinked,
+    Disappeared,
     Disconnected,
     Ended,
     Event,
     Gap,
     KeysRefused,
+    LifeDiffers,
     ListRefused,
     ListUnsigned,
     MessageFailed,
     Moved,
+    PresenceChanged,
     Provisioned,
     QueueEmpty,
     Reachable,
@@ -33,11 +36,16 @@ from nightmail.client.events import (
     SecurityCodeChanged,
     SentAck,
     ServerBehind,
+    Sight,
+    TimerChanged,
+    TypingChanged,
     Unreadable,
     WaitingForNetwork,
 )
 from nightmail.client.messages import Message, Tick, conversation_id, unnamed
 from nightmail.client.store.rows import Contact
+
+from .group_json import group_event_json
 
 
 def state_word(state: Tick) -> str:
@@ -58,18 +66,42 @@ def contact_json(contact: Contact) -> dict[str, object]:
     }  # fmt: skip
 
 
+def timer_json(
+    message_id: str, conversation: str, handle: str, own: bool, life_ms: int, at: int
+) -> dict[str, Any]:  # fmt: skip
+    return {
+        "type": "timer_changed", "message_id": message_id, "conversation_id": conversation, "peer": handle, "own": own,
+        "timer_ms": life_ms, **time_fields("at", at),
+    }  # fmt: skip
+
+
+def sight_json(sight: Sight) -> dict[str, object]:
+    return {"presence": sight.state.name.lower(), **time_fields("last_seen", sight.last_seen)}
+
+
 def message_json(message: Message, account: int) -> dict[str, Any]:
+    conversation, peer = conversation_id(account, message.peer), message.handle or unnamed(message.peer)
+    # In a group it is the author who has a handle.
+    whose = {"peer": peer} if message.group is None else {"group": f"{message.group:x}", "by": message.handle}
+    if message.timer_ms is not None:
+        return timer_json(message.id, conversation, peer, message.own, message.timer_ms, message.at)
     shape: dict[str, Any] = {
         "type": "message",
         "message_id": message.id,
-        "conversation_id": conversation_id(account, message.peer),
-        "peer": message.handle or unnamed(message.peer),
+        "conversation_id": conversation,
+        **whose,
         "own": message.own,
         **time_fields("at", message.at),
     }
+    if message.life_ms:
+        shape["life_ms"] = message.life_ms
+    if message.is_erased:
+        shape["disappeared"] = True
     content = message.content
     if content.reply_to:
         shape["reply_to_message_id"] = content.reply_to
+    if content.mentions:
+        shape["mentions"] = [f"{mentioned:x}" for mentioned in content.mentions]
     if content.data is not None:
         shape["data_base64"] = base64.b64encode(content.data).decode()
     return shape if content.text is None else {**shape, "text": content.text}
@@ -101,6 +133,20 @@ def event_json(event: Event, account: int) -> dict[str, Any]:
             return {
                 "type": "failed", "message_id": event.message_id, "conversation_id": event.conversation_id,
                 "reason": event.reason, **time_fields("at", event.at),
+            }  # fmt: skip
+        case Disappeared():
+            return {
+                "type": "disappeared", "conversation_id": event.conversation_id,
+                "message_ids": list(event.message_ids),
+            }  # fmt: skip
+        case TimerChanged():
+            conversation = conversation_id(account, event.peer)
+            return timer_json(event.message_id, conversation, event.handle, event.own, event.life_ms, event.at)
+        case LifeDiffers():
+            return {
+                "type": "life_differs", "message_id": event.message_id,
+                "conversation_id": conversation_id(account, event.peer),
+                "said_ms": event.said_ms, "sealed_ms": event.sealed_ms,
             }  # fmt: skip
         case WaitingForNetwork():
             return {
@@ -152,8 +198,20 @@ def event_json(event: Event, account: int) -> dict[str, Any]:
             return {"type": "read_elsewhere", "message_ids": list(event.messages)}
         case ContactsChanged():
             return {"type": "contacts_changed", "accounts": [f"{account:x}" for account in event.accounts]}
+        case PresenceChanged():
+            return {
+                "type": "presence", "account": f"{event.account:x}", "peer": event.handle, **sight_json(event.sight),
+            }  # fmt: skip
+        case TypingChanged():
+            group = {} if event.group is None else {"group": f"{event.group:x}"}
+            return {
+                "type": "typing", "account": f"{event.account:x}", "peer": event.handle, "typing": event.typing,
+                **group,
+            }  # fmt: skip
         case ServerBehind():
             lane = event.lane.name.lower() if event.lane is not None else "receipts"
             return {"type": "server_behind", "lane": lane, "head": event.head, "cursor": event.cursor}
         case Ended():
             return {"type": "ended", "code": event.code, "why": event.sentence}
+        case _:
+            return group_event_json(event)

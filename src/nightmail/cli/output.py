@@ -23,6 +23,8 @@ from rich.text import Text
 
 from nightmail.client.messages import Message, Tick
 
+from .durations import timer_words
+
 TICKS = {Tick.PENDING: "🕓", Tick.SENT: "✓", Tick.DELIVERED: "✓✓", Tick.READ: "✓✓", Tick.FAILED: "✗"}
 TICK_STYLES = {Tick.READ: "not dim blue", Tick.FAILED: "not dim red"}
 
@@ -101,13 +103,21 @@ def message_line(
     """Time, sender, text, and the tick of an own message. `spans` of the text are highlighted."""
     line = Text(f"{clock(message.at) if message.at else '':8}  ", style="dim")
     line.append(f"→ {name}: " if message.own else f"{name}: ", style="dim" if message.own else "bold cyan")
-    said = Text(plain_body(text) if text is not None else f"({message.kind.name.lower()})", style="not dim")
+    said = Text(plain_body(text) if text is not None else f"({_no_text(message)})", style="not dim")
     for start, end in spans:
         said.stylize("bold reverse", start, end)
     line.append_text(said)
     if message.own:
         line.append(f"  {TICKS[message.state]}", style=TICK_STYLES.get(message.state, "dim"))
     return line
+
+
+def _no_text(message: Message) -> str:
+    """What a message is that has no text."""
+    if message.is_erased:
+        return "disappeared"
+    timer_ms = message.timer_ms
+    return message.kind.name.lower() if timer_ms is None else f"set the timer: messages {timer_words(timer_ms)}"
 
 
 def changed_line(at: int) -> Text:

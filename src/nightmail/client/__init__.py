@@ -7,7 +7,9 @@ For applications:
 
     client.py       for asyncio; sync.py for scripts without it
     messages.py, events.py, errors.py, limits.py, receipt.py    the values that they work with
-    contacts.py, devices.py, safety.py, listeners.py, waiters.py    what client.py hands work to
+    groups/group.py, group_events.py, group_errors.py    likewise, of groups
+    group_client.py     the methods of the client that are about groups
+    contacts.py, devices.py, presence.py, safety.py, listeners.py, waiters.py    what client.py hands work to
 
 Inside:
 
@@ -16,6 +18,7 @@ Inside:
     outbox/         sending
     inbox/          receiving
     trust/          lists, keys and sessions: whom to seal for
+    groups/         who is in a group, and what is sealed for it
     own_devices/    registering, linking, revoking, moving an account
     store/          what survives
     profile/        the folder, and the secrets that protect it
@@ -26,12 +29,14 @@ from nightmail.e2ee.content import Content
 from .client import Client
 from .errors import ClientError
 from .events import Event
+from .group_errors import GroupError
+from .groups.group import Group, SeenBy
 from .messages import Message, Tick
 from .profile.protection import KeyFile, Keyring, Passphrase
 from .receipt import Receipt
 from .sync import SyncClient
 
 __all__ = [
-    "Client", "ClientError", "Content", "Event", "KeyFile", "Keyring", "Message", "Passphrase", "Receipt",
-    "SyncClient", "Tick",
+    "Client", "ClientError", "Content", "Event", "Group", "GroupError", "KeyFile", "Keyring", "Message", "Passphrase",
+    "Receipt", "SeenBy", "SyncClient", "Tick",
 ]  # fmt: skip

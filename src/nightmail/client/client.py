@@ -37,20 +37,25 @@ from nightmail.client.profile.settings import limits_of
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import Conversation, Identity, ReadMark
 from nightmail.client.store.search import Found, spans_of, terms_of, text_of
-from nightmail.e2ee.content import Content, encode_content
-from nightmail.model.forms import ACCOUNT_MAX, NUMBER_MAX
+from nightmail.client.timers.changes import timer_in
+from nightmail.e2ee.content import Content
+from nightmail.model.forms import ACCOUNT_MAX
+from nightmail.model.group_chain import is_group
 from nightmail.model.handles import spellings
-from nightmail.model.ids import MESSAGE_ID, account_ids
-from nightmail.model.words import Kind, Lane, Platform
+from nightmail.model.ids import MESSAGE_ID, account_ids, account_of
+from nightmail.model.words import Audience, Kind, Lane, Platform
 
-from .addressees import Addressee, addressee_in
+from .addressees import Addressee, addressee_in, group_in_text, is_group_text
 from .contacts import Contacts, handle_in
 from .devices import OwnDevice, OwnDevices
 from .errors import ClientError, HttpError, Misused
-from .events import Event
+from .events import Event, Sight
+from .group_client import GroupClient
+from .groups.group import Group
 from .limits import ClientLimits
-from .listeners import Listeners
+from .listeners import EventIterator, Listeners
 from .messages import Message, Position, answers_last
+from .presence import People
 from .receipt import Receipt
 from .safety import SafetyNumbers, Trust
 from .waiters import Waiters
@@ -58,7 +63,7 @@ from .waiters import Waiters
 E = TypeVar("E")
 
 
-class Client:
+class Client(GroupClient):
     def __init__(
         self,
         profile: str | os.PathLike[str],
@@ -154,13 +159,15 @@ class Client:
     # --- writing --------------------------------------------------------------------------------
 
     async def send(
-        self, to: str | int, text: str | Content, *, reply_to_message_id: str = "", lane: Lane = Lane.NORMAL,
-        life_ms: int = 0,
+        self, to: str | int | Group, text: str | Content, *, reply_to_message_id: str = "", lane: Lane = Lane.NORMAL,
+        life_ms: int | None = None, mentions: Sequence[str | int] = (),
     ) -> Receipt:  # fmt: skip
         """Queue a message. When this returns, it is durable here, and will be sealed and sent. Works offline.
 
-        `to` is a handle or an account number, `reply_to_message_id` the message that this one answers; only the
-        devices of both people can tell. Raises TooLarge, Misused.
+        `to` is a handle, an account number, or a group ("group:" and its name); `reply_to_message_id` the message that
+        this one answers; `mentions` the members of a group whom it is meant for: then it goes in the high lane. Only
+        those who read it can tell. It disappears as the timer of the conversation says, or after `life_ms` (0: never).
+        Raises TooLarge, Misused, GroupError.
         """
         content = text if isinstance(text, Content) else Content(Kind.TEXT, text)
         if reply_to_message_id:
@@ -169,20 +176,46 @@ class Client:
             raise Misused("a reply names the message it answers by its id, and that is no id of a message")
         if content.kind is Kind.CONTROL:
             raise Misused("control messages are the client's own")
-        if not 0 <= life_ms <= NUMBER_MAX:
-            raise Misused(f"nothing can live for {life_ms} ms")
-        body, kind = encode_content(content), content.kind
         driver = self._open_driver()
         handle = ""
         if isinstance(to, str):
             peer, handle, _ = await self._find(to)
         else:
             peer = self._account(to)
+        if mentions:
+            content, lane = content._replace(mentions=tuple(map(self._account, mentions))), Lane.HIGH
         with driver.working() as machine:
             if handle:
                 machine.learn_handle(peer, handle, driver.clock())
-            message = machine.compose(peer, body, driver.clock(), kind=kind, lane=lane, life_ms=life_ms)
+            message = machine.write(peer, content, driver.clock(), lane=lane, life_ms=life_ms)
         receipt = self._waiters.follow(Receipt(message.id))
+        await driver.committed()
+        return receipt
+
+    def timer(self, peer: str | int | Group) -> int:
+        """How many milliseconds after they were read messages of this conversation disappear; 0: never."""
+        account = self._account(peer)
+        return self.group(account).settings.timer_ms if is_group(account) else timer_in(self._store, account)
+
+    async def set_timer(self, peer: str | int, life_ms: int) -> Receipt:
+        """Let messages of this conversation disappear, 30 s to 7 days after they were read; 0: no longer.
+
+        It holds for what is written from now on, by both people: they are told by a message. Works offline. Raises
+        Misused.
+        """
+        driver = self._open_driver()
+        handle = ""
+        if isinstance(peer, str):
+            account, handle, _ = await self._find(peer)
+        else:
+            account = self._account(peer)
+        if is_group(account):
+            raise Misused("the timer of a group is one of its settings: use `change_group`")
+        with driver.working() as machine:
+            if handle:
+                machine.learn_handle(account, handle, driver.clock())
+            change = machine.set_timer(account, life_ms, driver.clock())
+        receipt = self._waiters.follow(Receipt(change.id))
         await driver.committed()
         return receipt
 
@@ -203,13 +236,17 @@ class Client:
         await driver.committed()
         return waits
 
-    async def read(self, peer: str | int, messages: Collection[str] | None = None) -> int:
+    async def read(self, peer: str | int | Group, messages: Collection[str] | None = None) -> int:
         """Mark everything from a peer as read, or these messages; how many became so. Sent until it is confirmed."""
         driver, account = self._open_driver(), self._account(peer)
         with driver.working() as machine:
             count = machine.mark_read(account, driver.clock(), messages)
         await driver.committed()
         return count
+
+    async def confirmed(self) -> None:
+        """Wait until the server has confirmed what was received and read here: the senders' receipts are under way."""
+        await self._open_driver().confirmed()
 
     # --- own devices ----------------------------------------------------------------------------
 
@@ -306,34 +343,87 @@ class Client:
 
     # --- looking --------------------------------------------------------------------------------
 
-    def history(self, peer: str | int, limit: int = 100, before: Message | Position | None = None) -> list[Message]:
+    def history(
+        self, peer: str | int | Group, limit: int = 100, before: Message | Position | None = None
+    ) -> list[Message]:
         """The newest messages of a conversation, or those before one of them; oldest first, a reply after what it
         answers."""
         store, account = self._store, self._account(peer)
         before = before.position if isinstance(before, Message) else before
-        name = handle_in(store, account)
-        return answers_last([replace(message, handle=name) for message in store.history(account, limit, before)])
+        return answers_last([self._named(message) for message in store.history(account, limit, before)])
 
     def conversations(self) -> list[Conversation]:
         return self._store.conversations()
 
-    def unread(self, peer: str | int | None = None) -> int:
+    def unread(self, peer: str | int | Group | None = None) -> int:
         """How many messages are not marked as read, of one peer or of all."""
         account = None if peer is None else self._account(peer)
         return len({row.id for row in self._store.marked(ReadMark.UNREAD, account)})
 
-    def search(self, text: str, peer: str | int | None = None, limit: int = 50) -> list[Found]:
+    def search(self, text: str, peer: str | int | Group | None = None, limit: int = 50) -> list[Found]:
         """The newest messages with all of these words, or words that begin with them; with one peer or with all."""
         store, terms = self._store, terms_of(text)
         found = store.search(terms, None if peer is None else self._account(peer), limit)
-        named = [replace(message, handle=handle_in(store, message.peer)) for message in found]
-        return [Found(message, spans_of(text_of(message) or "", terms)) for message in named]
+        return [Found(self._named(message), spans_of(text_of(message) or "", terms)) for message in found]
+
+    def _named(self, message: Message) -> Message:
+        person = message.peer if message.group is None else account_of(message.by)
+        own = message.group is not None and message.own
+        return replace(message, handle=self.identity.handle if own else handle_in(self._store, person))
 
     @property
     def people(self) -> Contacts:
         """Contacts and the block list."""
         self._open_driver()
         return self._people
+
+    # --- presence and typing: nothing of it is stored -------------------------------------------
+
+    async def presence(self, *people: str | int) -> list[Sight]:
+        """Whether these people are online, or when they were last seen; in this order. An answer is used for 30 s.
+
+        Waits until the client is connected. Raises PresenceRefused if the server was asked too often.
+        """
+        return await self._presence.sights([self._account(person) for person in people])
+
+    def watch(self, *people: str | int) -> None:
+        """Hear of the presence of these people (`PresenceChanged`), and of no others. Meant for open conversations."""
+        self._presence.watch([self._account(person) for person in people])
+
+    def sight(self, person: str | int) -> Sight | None:
+        """What is known of a person's presence now; None: nothing, as of somebody who is not watched."""
+        return self._presence.sight(self._account(person))
+
+    def is_queued(self, message: Message) -> bool:
+        """Whether an own message waits at the server for somebody who may be seen to be offline."""
+        return self._presence.is_queued(message)
+
+    def set_foreground(self, on: bool) -> None:
+        """Say whether a person is looking at the app. Only then does this device count as online."""
+        self._presence.set_foreground(on)
+
+    def typing(self, to: str | int) -> None:
+        """The person is writing to somebody. Call it at each key: it is said every 3 s at most, and never later."""
+        self._presence.typing(self._account(to))
+
+    def is_typing(self, person: str | int) -> bool:
+        """Whether a person was writing to this account in the last 5 s."""
+        return self._presence.is_typing(self._account(person))
+
+    def typing_in(self, group: int) -> list[int]:
+        """The accounts that were writing in this group in the last 5 s."""
+        return self._presence.typing_in(group)
+
+    async def show_presence_to(self, audience: Audience | None = None) -> Audience:
+        """Choose who may see when this account is online and was last seen; without an argument only tell who may.
+
+        Who shows it to nobody sees nobody's. Raises PresenceRefused.
+        """
+        return await self._presence.show_to(audience)
+
+    @property
+    def _presence(self) -> People:
+        return People(self._open_driver(), self._waiters)
 
     # --- listening ------------------------------------------------------------------------------
 
@@ -348,7 +438,7 @@ class Client:
         """
         return self._listeners.messages()
 
-    def events(self) -> AsyncIterator[Event]:
+    def events(self) -> EventIterator[Event]:
         """Every event from now on."""
         return self._listeners.events()
 
@@ -367,8 +457,12 @@ class Client:
         addresses = [address.http for address in self._route.addresses]
         return Http(addresses, authorization=authorization, tls=self._tls, limits=self.limits)
 
-    def _account(self, peer: str | int) -> int:
+    def _account(self, peer: str | int | Group) -> int:
+        if isinstance(peer, Group):
+            return peer.id
         if isinstance(peer, str):
+            if is_group_text(peer):
+                return group_in_text(self._store, peer)
             return addressee_in(self._store, peer).account
         if not 0 < peer <= ACCOUNT_MAX:
             raise Misused(f"there is no account {peer:x}")
@@ -376,6 +470,8 @@ class Client:
 
     async def _find(self, text: str) -> Addressee:
         """The account to write to. Only the server knows which one is meant where a text may mean two handles."""
+        if is_group_text(text):
+            return Addressee(group_in_text(self._store, text), "", is_known=True)
         found = addressee_in(self._store, text)
         if not found.is_known and self.online and found.handle != text:
             try:
@@ -389,7 +485,7 @@ class Client:
 
     @property
     def _store(self) -> Store:
-        self._open_driver()
+        self._open_driver().catch_up()
         assert self._profile is not None
         return self._profile.store
 

@@ -15,6 +15,9 @@
     ├── StoreFailed          the disk did not take a write; nothing of it was sent or shown
     ├── Stopped              the server refuses this device for good
     ├── Misbehaved           the server sent something that it may not send
+    ├── PresenceRefused      the server did not answer a question about presence, or did not store a choice
+    │   └── NoPresence       the server tells nothing of presence: it is of an older version, or set up so
+    ├── GroupError           a group, or a change of one: see group_errors.py
     └── HttpError
         ├── Unreachable      no server answered
         │   └── Untrusted    a server answered, and its certificate is not trusted
@@ -39,9 +42,16 @@ class NumberDiffers(ClientError):
 
 
 class TooLarge(ClientError):
-    def __init__(self, size: int, limit: int) -> None:
-        self.size, self.limit = size, limit
-        super().__init__(f"the message has {size} bytes, and at most {limit} can be sent")
+    """`size` and `limit` are of the content; if `content_bytes` is given, of the envelope in which it would travel."""
+
+    def __init__(self, size: int, limit: int, content_bytes: int = 0) -> None:
+        self.size, self.limit, self.content_bytes = size, limit, content_bytes or size
+        super().__init__(
+            f"the message has {content_bytes} bytes and would travel as {size}, compressed and encrypted; "
+            f"the server accepts at most {limit}"
+            if content_bytes
+            else f"the message has {size} bytes, and a message may have at most {limit}, even if it can be compressed"
+        )
 
 
 class DeliveryFailed(ClientError):
@@ -94,6 +104,14 @@ class Stopped(ClientError):
 
 
 class Misbehaved(ClientError):
+    pass
+
+
+class PresenceRefused(ClientError):
+    pass
+
+
+class NoPresence(PresenceRefused):
     pass
 
 

@@ -1,4 +1,4 @@
-"""What an app is told. Everything is durable on this device before the app is told of it.
+"""What an app is told. Everything is durable on this device before the app is told of it, except presence and typing.
 
 A `Message` (messages.py) is an event, too: one per message, however often it was delivered.
 """
@@ -9,8 +9,17 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from nightmail.model.words import Lane, Reason
+from nightmail.model.words import Lane, PresenceState, Reason
 
+from .group_events import (
+    GroupBroken,
+    GroupChangeRefused,
+    GroupReceipt,
+    GroupUpdated,
+    MemberJoined,
+    MemberMissing,
+    MembersDiffer,
+)
 from .messages import Message, Tick
 
 
@@ -99,6 +108,14 @@ class MessageFailed(ClientEvent, frozen=True):
     at: int
 
 
+class Disappeared(ClientEvent, frozen=True):
+    """The life of these messages is over: their content was deleted here. Of own messages that no device was known to
+    have by then the rows are left, without content."""
+
+    conversation_id: str
+    message_ids: tuple[str, ...]
+
+
 class WaitingForNetwork(ClientEvent, frozen=True):
     """Still trying; the person may want to know."""
 
@@ -116,6 +133,28 @@ class Gap(ClientEvent, frozen=True):
     low: int
     high: int
     reason: Reason
+
+
+class TimerChanged(ClientEvent, frozen=True):
+    """Somebody has set the timer of a conversation; the message that did so is in the history."""
+
+    message_id: str
+    peer: int
+    handle: str
+    own: bool
+    """Set on another device of this account."""
+    life_ms: int
+    """0: messages stay."""
+    at: int
+
+
+class LifeDiffers(ClientEvent, frozen=True):
+    """The server said another life of this message than its author sealed. The shorter one counts."""
+
+    message_id: str
+    peer: int
+    said_ms: int
+    sealed_ms: int
 
 
 class Unreadable(ClientEvent, frozen=True):
@@ -204,6 +243,35 @@ class Provisioned(ClientEvent, frozen=True):
     """This device was told its account's key: it can send and open from now on."""
 
 
+# --- other people -----------------------------------------------------------------------------
+
+
+class Sight(Struct, frozen=True):
+    """What this account may know of another's presence."""
+
+    state: PresenceState
+    last_seen: int
+    """If it is offline: when it was last seen, in milliseconds since 1970; 0: never, or not told."""
+
+
+class PresenceChanged(ClientEvent, frozen=True):
+    """A watched account came online, went offline, or is shown to this one no more. Not durable."""
+
+    account: int
+    handle: str
+    sight: Sight
+
+
+class TypingChanged(ClientEvent, frozen=True):
+    """A person began or stopped writing to this account, or in a group. Not durable."""
+
+    account: int
+    handle: str
+    typing: bool
+    group: int | None = None
+    """None: to this account."""
+
+
 # --- the server -------------------------------------------------------------------------------
 
 
@@ -220,8 +288,10 @@ Event: TypeAlias = (
     Message
     | Connected | Disconnected | Retrying | QueueEmpty | Ended | DeviceRemoved
     | SentAck | DeliveryReceipt | ReadReceipt | MessageFailed | WaitingForNetwork
+    | Disappeared | TimerChanged | LifeDiffers
     | Gap | Unreadable | ServerBehind
     | SecurityCodeChanged | ListRefused | ListUnsigned | KeysRefused
     | DeviceLinked | DeviceNotLinked | Provisioned | Reachable | Moved | ReadElsewhere
-    | ContactsChanged
+    | ContactsChanged | PresenceChanged | TypingChanged
+    | GroupUpdated | GroupChangeRefused | GroupBroken | MembersDiffer | MemberMissing | MemberJoined | GroupReceipt
 )  # fmt: skip

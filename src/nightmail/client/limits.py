@@ -36,6 +36,8 @@ class ClientLimits(Struct, frozen=True):
     """After this many failed retries the app is told that a message waits for the network."""
     lifetime_ms: Days = 29 * DAY_MS
     """A message that the server has not taken by then has failed: a day less than the server keeps one."""
+    timer_ms_min: Annotated[int, Meta(ge=1, le=604_800_000)] = 30_000
+    """The shortest timer of a conversation, as servers have it; a change to a shorter one is ignored."""
     reseals: Annotated[int, Meta(ge=0, le=10)] = 3
     """How often one message is sealed again for one device that could not open it or had no copy."""
 
@@ -84,6 +86,11 @@ class ClientLimits(Struct, frozen=True):
     """After this many receipts an ack is sent at once."""
     receipts_ack_ms: Annotated[int, Meta(ge=0, le=60_000)] = 200
     """Receipts are acknowledged lazily: no device waits for it."""
+
+    group_asks: Annotated[int, Meta(ge=0, le=10_000)] = 60
+    """How often per hour this device asks members of groups for keys, messages or welcomes that it lacks."""
+    group_answers: Annotated[int, Meta(ge=0, le=10_000)] = 20
+    """How often per hour one device of a group is answered when it asks so."""
 
     contacts: Annotated[int, Meta(ge=0, le=1_000_000)] = 10_000
     """How many contacts this device keeps of those that other own devices bring."""

@@ -25,6 +25,11 @@ class EventIterator(AsyncIterator[E], Generic[E]):
         self._ended = self._lagged = False
         self._error: ClientError | None = None
 
+    @property
+    def has_next(self) -> bool:
+        """The next event has been told already."""
+        return bool(self._events)
+
     def tell(self, event: Event) -> None:
         if self._lagged or not self._wants(event):
             return

@@ -11,7 +11,9 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from nightmail.e2ee.content import Content, decode_content
+from nightmail.e2ee.content import Content, decode_content, encode_content
+from nightmail.e2ee.group_sealing import conversation_of
+from nightmail.model.group_chain import is_group
 from nightmail.model.ids import MessageId
 from nightmail.model.words import Kind
 
@@ -20,6 +22,9 @@ Position: TypeAlias = tuple[int, int, int, str]
 
 UNSTAMPED = (1 << 62) - 1
 """A message without a stamp comes after every message with one."""
+
+UNCOUNTED = 1
+"""The deadline of a message whose life a former version did not count: it is counted from the next start on."""
 
 
 class Tick(IntEnum):
@@ -46,7 +51,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
     id: str
     peer: int
-    """The account at the other end."""
+    """The account at the other end, or the group."""
     by: int
     """The device that wrote it."""
     own: bool
@@ -57,6 +62,9 @@ class Message(Struct, frozen=True, kw_only=True):
     """A content, as `e2ee/content.py` encodes it."""
     kind: Kind = Kind.TEXT
     life_ms: int = 0
+    """Delete it this long after it was read, or an own one after it was sent; 0: never."""
+    deadline: int = 0
+    """When this device deletes it, by its `LifeClock`; 0: never, or not counted yet."""
     state: Tick = Tick.PENDING
     """How far an own message got. Another person's is SENT, and READ after it was marked so here."""
     reason: str = ""
@@ -64,7 +72,15 @@ class Message(Struct, frozen=True, kw_only=True):
     places: dict[int, DeviceDelivery] = {}
     """Of an own message: device of the other person → what became of it there."""
     handle: str = ""
-    """The peer's handle, as their signed device list names it; `unnamed` until a list that names it is believed."""
+    """The peer's handle, as their signed device list names it; `unnamed` until a list that names it is believed. In a
+    group: the author's."""
+    group_seq: int = 0
+    """Its number in the group; 0: it has none yet, or is not in a group."""
+
+    @property
+    def group(self) -> int | None:
+        """The group that it was written in; None: it is between two people."""
+        return self.peer if is_group(self.peer) else None
 
     @property
     def content(self) -> Content:
@@ -86,6 +102,16 @@ class Message(Struct, frozen=True, kw_only=True):
         return self.content.data or b""
 
     @property
+    def timer_ms(self) -> int | None:
+        """The timer that it sets in its conversation, 0 for none; None: it is an ordinary message."""
+        return self.content.life_ms or 0 if self.kind is Kind.CONTROL else None
+
+    @property
+    def is_erased(self) -> bool:
+        """An own message whose life is over before any device was known to have it: only its fate is left."""
+        return self.own and self.body == erased_body(self.kind)
+
+    @property
     def position(self) -> Position:
         """All devices of both people sort by this, and so see the same order."""
         parsed = MessageId.parse(self.id)
@@ -99,13 +125,20 @@ class Message(Struct, frozen=True, kw_only=True):
         return [("id", self.id), ("state", self.state.name.lower())]
 
 
+def erased_body(kind: Kind) -> bytes:
+    """The body of a message whose content was deleted."""
+    return encode_content(Content(kind))
+
+
 def unnamed(account: int) -> str:
     """How an account is shown as long as no believed list has named its handle. Never a handle: it has spaces."""
     return f"unknown account {account:x}"
 
 
 def conversation_id(one: int, other: int) -> str:
-    """The pair of two accounts, the same from both sides."""
+    """The pair of two accounts, the same from both sides; or the group that `other` is."""
+    if is_group(other):
+        return conversation_of(other)
     return f"{min(one, other):x}-{max(one, other):x}"
 
 

@@ -20,10 +20,13 @@ from typing import Any, Self, TypeVar
 from nightmail.client.store.rows import Conversation
 from nightmail.client.store.search import Found
 from nightmail.e2ee.content import Content
+from nightmail.model.roster import Role
 from nightmail.model.words import Lane
 
 from .client import Client
 from .errors import Misused
+from .group_client import AnyGroup
+from .groups.group import Group, SeenBy
 from .messages import Message, Position, Tick
 
 T = TypeVar("T")
@@ -66,11 +69,13 @@ class SyncClient:
     # --- what `Client` does ---------------------------------------------------------------------
 
     def send(
-        self, to: str | int, text: str | Content, *, reply_to_message_id: str = "", lane: Lane = Lane.NORMAL,
-        life_ms: int = 0,
+        self, to: str | int | Group, text: str | Content, *, reply_to_message_id: str = "", lane: Lane = Lane.NORMAL,
+        life_ms: int | None = None, mentions: Sequence[str | int] = (),
     ) -> str:  # fmt: skip
         """Queue a message durably; its id."""
-        sending = self._client.send(to, text, reply_to_message_id=reply_to_message_id, lane=lane, life_ms=life_ms)
+        sending = self._client.send(
+            to, text, reply_to_message_id=reply_to_message_id, lane=lane, life_ms=life_ms, mentions=mentions
+        )
         return self._run(sending).message_id
 
     def wait(self, message_id: str, state: Tick = Tick.DELIVERED, timeout: float | None = None) -> None:
@@ -89,23 +94,69 @@ class SyncClient:
             except StopAsyncIteration:
                 return
 
-    def read(self, peer: str | int, messages: Collection[str] | None = None) -> int:
+    def read(self, peer: str | int | Group, messages: Collection[str] | None = None) -> int:
         return self._run(self._client.read(peer, messages))
+
+    def timer(self, peer: str | int | Group) -> int:
+        return self._run(self._ask(self._client.timer, peer))
+
+    def set_timer(self, peer: str | int, life_ms: int) -> str:
+        """Set the timer of a conversation durably; the id of the message that says so."""
+        return self._run(self._client.set_timer(peer, life_ms)).message_id
 
     def give_up(self, message_id: str) -> bool:
         return self._run(self._client.give_up(message_id))
 
-    def history(self, peer: str | int, limit: int = 100, before: Message | Position | None = None) -> list[Message]:
+    def history(
+        self, peer: str | int | Group, limit: int = 100, before: Message | Position | None = None
+    ) -> list[Message]:
         return self._run(self._ask(self._client.history, peer, limit, before))
 
     def conversations(self) -> list[Conversation]:
         return self._run(self._ask(self._client.conversations))
 
-    def unread(self, peer: str | int | None = None) -> int:
+    def unread(self, peer: str | int | Group | None = None) -> int:
         return self._run(self._ask(self._client.unread, peer))
 
-    def search(self, text: str, peer: str | int | None = None, limit: int = 50) -> list[Found]:
+    def search(self, text: str, peer: str | int | Group | None = None, limit: int = 50) -> list[Found]:
         return self._run(self._ask(self._client.search, text, peer, limit))
+
+    # --- groups ---------------------------------------------------------------------------------
+
+    def create_group(self, name: str, people: Sequence[str | int] = (), **settings: Any) -> Group:
+        """`settings` are those of `Client.create_group`."""
+        return self._run(self._client.create_group(name, people, **settings))
+
+    def add_members(self, group: AnyGroup, people: Sequence[str | int]) -> Group:
+        return self._run(self._client.add_members(group, people))
+
+    def remove_members(self, group: AnyGroup, people: Sequence[str | int]) -> Group:
+        return self._run(self._client.remove_members(group, people))
+
+    def leave_group(self, group: AnyGroup, successor: str | int | None = None) -> Group:
+        return self._run(self._client.leave_group(group, successor))
+
+    def set_group_role(self, group: AnyGroup, person: str | int, role: Role) -> Group:
+        return self._run(self._client.set_group_role(group, person, role))
+
+    def change_group(self, group: AnyGroup, **settings: Any) -> Group:
+        """`settings` are those of `Client.change_group`."""
+        return self._run(self._client.change_group(group, **settings))
+
+    def rename_group(self, group: AnyGroup, name: str) -> Group:
+        return self._run(self._client.rename_group(group, name))
+
+    def set_group_picture(self, group: AnyGroup, picture: bytes | None) -> Group:
+        return self._run(self._client.set_group_picture(group, picture))
+
+    def groups(self) -> list[Group]:
+        return self._run(self._ask(self._client.groups))
+
+    def group(self, group: AnyGroup) -> Group:
+        return self._run(self._ask(self._client.group, group))
+
+    def seen_by(self, message_id: str) -> SeenBy:
+        return self._run(self._client.seen_by(message_id))
 
     # --- the thread -----------------------------------------------------------------------------
 

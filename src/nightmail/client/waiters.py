@@ -1,4 +1,5 @@
-"""Callers that wait for an event: for a receipt, for a device to be linked, for this device to become reachable.
+"""Callers that wait for an event: for a receipt, for a device to be linked, for this device to become reachable, for
+an answer of the server.
 
 Knows:   which event each of them waits for.
 Touches: futures, on the event loop's thread only.
@@ -8,6 +9,7 @@ Never:   lets a caller wait for a client that has ended.
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 from weakref import WeakValueDictionary
 
 from .errors import ClientError, Misused
@@ -31,6 +33,8 @@ class Waiters:
         self._linking: dict[int, asyncio.Future[None]] = {}
         """Device that is being linked → the future of those who wait for it."""
         self._reachable: asyncio.Future[None]
+        self._answers: set[asyncio.Future[Any]] = set()
+        """What the server was asked for, and has not answered."""
 
     def begin(self, *, is_reachable: bool) -> None:
         """The client runs on this loop from now on."""
@@ -61,6 +65,13 @@ class Waiters:
     async def reachable(self) -> None:
         await asyncio.shield(self._reachable)
 
+    def answer(self) -> asyncio.Future[Any]:
+        """A future for an answer of the server. If the client ends first, it raises the reason."""
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._answers.add(answer)
+        answer.add_done_callback(self._answers.discard)
+        return answer
+
     # --- what happens ---------------------------------------------------------------------------
 
     def tell(self, event: Event) -> None:
@@ -85,7 +96,7 @@ class Waiters:
 
     def end(self, error: ClientError) -> None:
         """No more events will come: wake every caller with the error."""
-        for waiting in (*self._linking.values(), self._reachable):
+        for waiting in (*self._linking.values(), self._reachable, *self._answers):
             _settle(waiting, error)
         for receipt in list(self._receipts.values()):
             receipt.abandon(error)

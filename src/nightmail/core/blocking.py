@@ -71,7 +71,7 @@ def step_swept(state: ShardState, _by: int, _via: int, swept: Swept) -> None:
         return
     low, high = page(mailbox, lane, swept.seq, PAGE)
     entries = state.entries.get(queue_id(device, lane), {})
-    seqs = [seq for seq in range(low, high + 1) if seq in entries and entries[seq].by >> DEVICE_BITS in account.blocked]
+    seqs = [seq for seq in range(low, high + 1) if seq in entries and _is_blocked(account, entries[seq])]
     if seqs:
         _withhold(state, account, device, make_gaps(state, device, mailbox, lane, seqs))
         state.notes.append(Withheld(state.now, device, lane, tuple(seqs)))
@@ -79,6 +79,11 @@ def step_swept(state: ShardState, _by: int, _via: int, swept: Swept) -> None:
         due.schedule(state, _soon(state), DueItem(device, lane, high + 1, DueFor.BLOCK))
     elif lane is Lane.NORMAL:
         state.derived.append(Swept(device, Lane.HIGH, 0))
+
+
+def _is_blocked(account: Account, entry: Entry) -> bool:
+    """Blocks do not apply inside a group: there clients hide."""
+    return entry.by >> DEVICE_BITS in account.blocked and not entry.epoch
 
 
 def _holds_blocked(state: ShardState, account: Account, device: int, mailbox: Mailbox) -> bool:

@@ -5,21 +5,33 @@ Touches: those two, the pages that list letters, and the due rows.
 
 Since fold 2 a message that is buried takes its number all the same and is answered *sent*: it stays *sent* until
 somebody settles the letter, or until time does (`LetterExpired`). A sender that heard no would void the number, and
-then the letter could never be replayed.
+then the letter could never be replayed. So is a message to a group since fold 4: nobody has it, and when its time is
+over it has failed for the group as a whole.
 """
 
 from __future__ import annotations
 
-from nightmail.model.answers import Accepted, Said
+from nightmail.model.answers import Accepted, GroupAccepted, Said
 from nightmail.model.effects import Answer
-from nightmail.model.ids import account_of
+from nightmail.model.ids import account_of, log_of
+from nightmail.model.letter_rows import DeadLetter
 from nightmail.model.notes import Placed
-from nightmail.model.records import AnyBody, LetterExpired, Receipted, Sent, Ticked, decode_record
+from nightmail.model.records import (
+    AnyBody,
+    GroupSealed,
+    GroupSent,
+    LetterExpired,
+    Receipted,
+    Sent,
+    Ticked,
+    decode_record,
+)
 from nightmail.model.refusals import DeadLettered
-from nightmail.model.rows import DeadLetter, DueFor, DueItem, Kept, Need, Stream
+from nightmail.model.rows import DueFor, DueItem, Kept, Need, Stream
 from nightmail.model.words import Lane, MessageState, Reason
 
 from . import due, letter_pages
+from .groups import sending
 from .numbering import answer_out_of_turn, needs_stream, take_number
 from .rules import Steps
 from .state import ShardState, missing_row
@@ -31,10 +43,15 @@ def needs_bury(state: ShardState, offset: int, error: str, by: int, body: AnyBod
         missing = due.needs_pass_over(state)
     if state.shard.fold > 1 and offset not in state.dead_letters.rows:
         letter_pages.needs_add(state, offset, error, missing)
-    if isinstance(body, Sent) and state.shard.fold > 1:
-        needs_stream(state, by, body.to, missing)
-        if moment := _end(state):
-            due.needs_schedule(state, moment, 1, missing)
+    ends = state.knows_schedules
+    if isinstance(body, Sent | GroupSent | GroupSealed) and state.shard.fold > 1:
+        if isinstance(body, Sent):
+            needs_stream(state, by, body.to, missing)
+        else:
+            missing += sending.needs_buried(state, by, body)
+        ends = True
+    if ends and (moment := _end(state)):
+        due.needs_schedule(state, moment, 1, missing)
     return missing
 
 
@@ -44,12 +61,16 @@ def bury(state: ShardState, offset: int, data: bytes, error: str, by: int, via: 
     `body` is None where the bytes are no record, or where even burying it with care has raised.
     """
     said: Said = DeadLettered()
-    if isinstance(body, Sent) and state.shard.fold > 1:
-        said = _bury_message(state, offset, by, body)
+    stamp = 0
+    if isinstance(body, Sent | GroupSent | GroupSealed) and state.shard.fold > 1:
+        said, stamp = _bury_message(state, offset, by, body)
     letter = state.dead_letters.get(offset)
     if letter is None:
         page = letter_pages.add(state, offset, error) if state.shard.fold > 1 else 0
         letter = DeadLetter(data, [], state.now, page)
+        if state.knows_schedules:
+            letter.fold, letter.stamp = state.shard.fold, stamp
+            _plan_end(state, offset)
     letter.errors.append(error)
     state.dead_letters.put(offset, letter, offset)
     state.shard.dead += 1
@@ -59,20 +80,36 @@ def bury(state: ShardState, offset: int, data: bytes, error: str, by: int, via: 
         state.effects.append(Answer(via, said))
 
 
-def _bury_message(state: ShardState, offset: int, by: int, sent: Sent) -> Said:
-    """Take its number, so that it can still be delivered in its place."""
+def _bury_message(state: ShardState, offset: int, by: int, sent: Sent | GroupSent | GroupSealed) -> tuple[Said, int]:
+    """Take its number, so that it can still be delivered in its place. Returns its answer, and its stamp or 0."""
+    to = sent.to if isinstance(sent, Sent) else sent.group
+    stream = state.streams.rows[by, to]
+    is_next = sent.n == (stream.lanes[sent.lane].last if stream else 0) + 1
+    said = _take_number(state, by, sent) if isinstance(sent, Sent) else sending.bury_message(state, by, sent)
+    if not is_next or not isinstance(said, Accepted | GroupAccepted):
+        return said or DeadLettered(), 0
+    of = None if isinstance(sent, GroupSent) else sent.of
+    state.notes.append(Placed(said.at, by, to, sent.lane, sent.n, sent.id, of, False, False, ()))
+    if not state.knows_schedules:
+        _plan_end(state, offset)
+    return said, said.at
+
+
+def _take_number(state: ShardState, by: int, sent: Sent) -> Said | None:
     key = by, sent.to
     stream = state.streams.rows[key] or Stream()
     numbers = stream.lanes[sent.lane]
     if sent.n != numbers.last + 1:
         return answer_out_of_turn(numbers, sent)
     if state.accounts.rows[sent.to] is None:
-        return DeadLettered()
+        return None
     at = take_number(state, key, stream, sent, sent.list_version)
-    state.notes.append(Placed(at, by, sent.to, sent.lane, sent.n, sent.id, sent.of, False, False, ()))
-    if moment := _end(state):
-        due.schedule(state, moment, DueItem(0, Lane.NORMAL, offset, DueFor.DEAD_LETTER))
     return Accepted(sent.id, sent.tag, at, sent.list_version)
+
+
+def _plan_end(state: ShardState, offset: int) -> None:
+    if moment := _end(state):
+        due.schedule(state, moment, DueItem(0, Lane.NORMAL, offset, DueFor.DEAD_LETTER, due.planned_now(state)))
 
 
 def _end(state: ShardState) -> int:
@@ -86,19 +123,16 @@ def needs_letter_expired(state: ShardState, _by: int, expired: LetterExpired) ->
     if not missing_row(state.dead_letters, Kept.DEAD_LETTER, expired.offset, missing) and (
         letter := state.dead_letters[expired.offset]
     ):
-        if moment := _next_end(state, letter):
+        if moment := _next_end(state, letter, expired):
             due.needs_schedule(state, moment, 1, missing)
         else:
             letter_pages.needs_remove(state, letter.page, missing)
     return missing
 
 
-def _next_end(state: ShardState, letter: DeadLetter) -> int:
+def _next_end(state: ShardState, letter: DeadLetter, expired: LetterExpired) -> int:
     """The moment at which a letter ends whose time has not come; 0 if it ends now."""
-    life_ms = state.shard.limits.dead_letters_ms
-    if not due.is_too_early(state, letter.at, life_ms):
-        return 0
-    return due.moment_of(state, due.filed_at(state, letter.at) + life_ms)
+    return due.too_early_until(state, expired.planned, letter.at, state.shard.limits.dead_letters_ms)
 
 
 def step_letter_expired(state: ShardState, _by: int, _via: int, expired: LetterExpired) -> None:
@@ -106,20 +140,32 @@ def step_letter_expired(state: ShardState, _by: int, _via: int, expired: LetterE
     letter = state.dead_letters[expired.offset]
     if letter is None:
         return
-    if moment := _next_end(state, letter):
-        due.schedule(state, moment, DueItem(0, Lane.NORMAL, expired.offset, DueFor.DEAD_LETTER))
+    if moment := _next_end(state, letter, expired):
+        item = DueItem(0, Lane.NORMAL, expired.offset, DueFor.DEAD_LETTER, expired.planned)
+        due.schedule(state, moment, item)
         return
-    record = decode_record(letter.record)
-    by, sent = record.by, record.body
-    assert isinstance(sent, Sent)
-    for envelope in sent.envelopes:
-        failed = Receipted(
-            by, sent.to, sent.lane, envelope.device, MessageState.FAILED, Reason.EXPIRED, state.now, ((sent.n, sent.n),)
-        )
-        state.tell(account_of(by), failed)
+    tell_failed(state, letter)
     letter_pages.remove(state, letter.page, expired.offset)
     state.dead_letters.put(expired.offset, None, state.offset)
     state.shard.dead -= 1
+
+
+def message_in(letter: DeadLetter) -> tuple[int, Sent | GroupSent | GroupSealed]:
+    """Its author, and the message."""
+    record = decode_record(letter.record)
+    assert isinstance(record.body, Sent | GroupSent | GroupSealed)
+    return record.by, record.body
+
+
+def tell_failed(state: ShardState, letter: DeadLetter) -> None:
+    """Its author hears that it has failed: for each device, or for the group as a whole."""
+    by, sent = message_in(letter)
+    to = sent.to if isinstance(sent, Sent) else sent.group
+    for device in (log_of(to),) if isinstance(sent, GroupSent) else (envelope.device for envelope in sent.envelopes):
+        failed = Receipted(
+            by, to, sent.lane, device, MessageState.FAILED, Reason.EXPIRED, state.now, ((sent.n, sent.n),)
+        )
+        state.tell(account_of(by), failed)
 
 
 STEPS: Steps = {2: {LetterExpired: (needs_letter_expired, step_letter_expired)}}

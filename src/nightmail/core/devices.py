@@ -21,6 +21,8 @@ from nightmail.model.records import (
     ReceiptsSet,
     Registered,
     Relabelled,
+    Relisted,
+    SchedulesEnded,
     Unlinked,
 )
 from nightmail.model.refusals import (
@@ -83,7 +85,7 @@ def _is_kept(state: ShardState, account: Account, new: Registered) -> bool:
 
 def _begin(state: ShardState, account: Account, new: Registered) -> Joined | TooManyDevices:
     """The device is the only one. Former devices end; the block list, the wishes and the lock are the person's."""
-    former = list(account.devices)
+    former, listed, is_known = list(account.devices), account.listed, account.next_index > 1
     said = _join(state, account, new)
     if isinstance(said, TooManyDevices):
         return said
@@ -95,6 +97,8 @@ def _begin(state: ShardState, account: Account, new: Registered) -> Joined | Too
     account.listed = {said.device: new.registration}
     account.list_version += 1
     state.derived.extend(Unlinked(device) for device in former)
+    if state.knows_groups:
+        _relist(state, new.account, account, listed, again=is_known)
     return Joined(said.device, account.list_version)
 
 
@@ -154,12 +158,29 @@ def _list(state: ShardState, account: Account, new: Listed) -> Done | ListConfli
         return Done()  # The same list again.
     if new.version != account.list_version + 1 or not all(device in account.devices for device in new.devices):
         return ListConflict(account.list_version)
-    gone = [device for device in account.listed if device not in new.devices]
+    before = account.listed
+    gone = [device for device in before if device not in new.devices]
     account.listed = {device: account.devices[device].registration for device in new.devices}
     account.list_version, account.signed_list = new.version, new.signed
     state.accounts.put(new.account, account, state.offset)
     state.derived.extend(Unlinked(device) for device in gone)
+    if state.knows_groups:
+        _relist(state, new.account, account, before)
     return Done()
+
+
+def _relist(
+    state: ShardState, number: int, account: Account, before: dict[int, int], *, again: bool = False, ends: bool = False
+) -> None:
+    """Other devices are listed than `before`: the account's groups learn it. Likewise if it is registered `again`."""
+    if account.listed.keys() == before.keys() and not ends:
+        return
+    account.revision += 1
+    since = account.listed_since
+    account.listed_since = {
+        device: since.get(device, 0) if device in before else account.revision for device in account.listed
+    }
+    state.derived.append(Relisted(number, again))
 
 
 # --- ending -----------------------------------------------------------------------------------
@@ -195,7 +216,10 @@ def _unlink(state: ShardState, account: Account, device: int) -> Said:
         # A client that lost the answer asks again: the device is gone already.
         return Done() if index_of(device) < account.next_index else UnknownDevice(device)
     del account.devices[device]
+    before = dict(account.listed)
     account.listed.pop(device, None)
+    if state.knows_groups:
+        _relist(state, account_of(device), account, before)
     state.accounts.put(account_of(device), account, state.offset)
     end_mailbox(state, device)
     end_keys(state, device)
@@ -211,7 +235,7 @@ def step_closed(state: ShardState, by: int, via: int, closed: Closed) -> None:
         said = Done()  # Asked again.
     elif said is None:
         assert account is not None
-        account.closed = True
+        account.closed, before = True, account.listed
         account.listed = {}
         account.blocked.clear()
         account.lock = None
@@ -224,6 +248,10 @@ def step_closed(state: ShardState, by: int, via: int, closed: Closed) -> None:
         state.derived.extend(Unlinked(device) for device in account.devices)
         if state.counts_shares:
             state.derived.append(KnownForgotten(closed.account))
+        if state.knows_groups:
+            _relist(state, closed.account, account, before, ends=True)
+        if state.knows_schedules:
+            state.derived.append(SchedulesEnded(closed.account, 0))
         said = Done()
     state.effects.append(Answer(via, said))
 

@@ -9,7 +9,7 @@ really to be done.
 
 Moments count the time that has elapsed for the shard (`ShardState.elapsed`), which goes on where an operator sets the
 clock back. So what was planned by the wrong clock fires in time, and nothing is planned again when the clock is set
-back. What was planned before the clock went wrong fires too early instead: `is_too_early` tells, and it is planned
+back. What was planned before the clock went wrong fires too early instead: `too_early_until` tells, and it is planned
 again then.
 
 The sender chooses when a message ends. So a moment has as many slots as it takes, each of them a row of its own:
@@ -21,12 +21,22 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 
-from nightmail.model.records import AnyBody, Expired, LetterExpired, Swept, Ticked
+from nightmail.model.records import (
+    AnyBody,
+    Expired,
+    GroupNews,
+    GroupSwept,
+    LetterExpired,
+    Relisted,
+    ScheduleLooked,
+    Swept,
+    Ticked,
+)
 from nightmail.model.rows import Due, DueFor, DueHour, DueItem, Kept, Need
 from nightmail.model.rows import Shard as ShardRow
 
 from .rules import Steps
-from .state import ShardState, missing_row
+from .state import ShardState, missing_pair, missing_row
 
 SECOND_MS = 1_000
 HOUR_MS = 3_600_000
@@ -42,9 +52,13 @@ So the slots that fold 1 has opened, of whole seconds, keep their numbers.
 NEXT_SLOT = 1 << SECOND_BITS
 
 FIRES: Mapping[DueFor, Callable[[DueItem], AnyBody]] = {
-    DueFor.EXPIRY: lambda item: Expired(item.device, item.lane, item.seq),
-    DueFor.DEAD_LETTER: lambda item: LetterExpired(item.seq),
+    DueFor.EXPIRY: lambda item: Expired(item.device, item.lane, item.seq, item.planned),
+    DueFor.DEAD_LETTER: lambda item: LetterExpired(item.seq, item.planned),
     DueFor.BLOCK: lambda item: Swept(item.device, item.lane, item.seq),
+    DueFor.GROUP_NEWS: lambda item: GroupNews(item.seq),
+    DueFor.RELISTING: lambda item: Relisted(item.seq, fired=True),
+    DueFor.GROUP_LOG: lambda item: GroupSwept(item.seq),
+    DueFor.SCHEDULE: lambda item: ScheduleLooked(item.device, item.seq),
 }
 """What an item is for → the record that looks at it."""
 
@@ -73,14 +87,36 @@ def filed_at(state: ShardState, at: int) -> int:
     return at
 
 
-def is_too_early(state: ShardState, at: int, life_ms: int) -> bool:
-    """Whether what has the stamp `at` fires before its `life_ms` have passed.
+def planned_now(state: ShardState) -> int:
+    """What an item keeps that is planned now."""
+    return state.elapsed if state.shard.fold > 3 else 0
 
-    Time has leapt since it was filed: a doubted clock was believed, or a wrong one was believed and set back. What
-    was stamped later than the time that was set back to was filed by the wrong clock, or since: that fires in time.
+
+def too_early_until(state: ShardState, planned: int, at: int, life_ms: int) -> int:
+    """The moment until which something waits that has fired before its `life_ms` have passed; 0: they have.
+
+    Time has leapt since it was planned: a doubted clock was believed, or a wrong one was believed and set back. An
+    item of before fold 4 does not say when that was. Then the stamp `at` must tell: what is later than the time that
+    was set back to was filed by the wrong clock, or since, and fires in time.
     """
+    if planned:
+        return waits_until(state, planned, at, life_ms) if _leapt_ms(state, planned) else 0
     filed = filed_at(state, at)
-    return filed + life_ms > state.now and (filed > at or at <= state.shard.set_back_to)
+    if filed + life_ms > state.now and (filed > at or at <= state.shard.set_back_to):
+        return moment_of(state, filed + life_ms)
+    return 0
+
+
+def waits_until(state: ShardState, planned: int, at: int, life_ms: int) -> int:
+    """Likewise, of something that may be looked at before its time."""
+    if not planned:
+        return too_early_until(state, planned, at, life_ms)
+    end = planned + life_ms + _leapt_ms(state, planned)
+    return -(-end // _slot_ms(state.shard)) if end > state.elapsed else 0
+
+
+def _leapt_ms(state: ShardState, planned: int) -> int:
+    return sum(leap.ms for leap in state.shard.leaps if leap.low < planned <= leap.high)
 
 
 def _first_slot(state: ShardState, moment: int) -> int:
@@ -164,8 +200,18 @@ def needs_ticked(state: ShardState, _by: int, _ticked: Ticked) -> list[Need]:
     if is_due(state, state.now):
         number = hour_of(state.shard, state.shard.next_due)
         if not missing_row(state.due_hours, Kept.DUE_HOUR, number, missing):
-            missing_row(state.due, Kept.DUE, state.due_hours.there(number).slots[0], missing)
+            slot = state.due_hours.there(number).slots[0]
+            if not missing_row(state.due, Kept.DUE, slot, missing) and state.knows_schedules:
+                _needs_schedules(state, slot, missing)
     return missing
+
+
+def _needs_schedules(state: ShardState, slot: int, missing: list[Need]) -> None:
+    """The schedules that are due, all together: each would be asked for by itself otherwise."""
+    for item in state.due.there(slot).items[: state.shard.limits.tick_items]:
+        if item.what is DueFor.SCHEDULE:
+            missing_pair(state.schedules, Kept.SCHEDULE, item.device, item.seq, missing)
+            missing_pair(state.schedule_contents, Kept.SCHEDULE_CONTENT, item.device, item.seq, missing)
 
 
 def step_ticked(state: ShardState, _by: int, _via: int, _ticked: Ticked) -> None:

@@ -41,8 +41,8 @@ def step_expired(state: ShardState, _by: int, _via: int, expired: Expired) -> No
     if expired.seq:
         # Its device may have acknowledged it meanwhile: then there is nothing left to drop.
         if entry := state.entries.get(queue_id(expired.device, expired.lane), {}).get(expired.seq):
-            if due.is_too_early(state, entry.at, _life_ms(state, entry)):
-                state.derived.append(Watched(expired.device, expired.lane, expired.seq))
+            if due.too_early_until(state, expired.planned, entry.at, _life_ms(state, entry)):
+                state.derived.append(Watched(expired.device, expired.lane, expired.seq, expired.planned))
             else:
                 _drop(state, expired.device, mailbox, expired.lane, [expired.seq])
         return
@@ -137,7 +137,7 @@ def step_watched(state: ShardState, _by: int, _via: int, watched: Watched) -> No
         return
     if watched.seq:
         if moment := _end_of(state, watched):
-            due.schedule(state, moment, DueItem(device, watched.lane, watched.seq))
+            due.schedule(state, moment, DueItem(device, watched.lane, watched.seq, planned=watched.planned))
         return
     mailbox.due = _next_look(state, device)
     state.mailboxes.put(device, mailbox, state.offset)
@@ -148,7 +148,7 @@ def step_watched(state: ShardState, _by: int, _via: int, watched: Watched) -> No
 def _end_of(state: ShardState, watched: Watched) -> int:
     """The moment at which one entry's timer ends; 0 if the entry is no more."""
     entry = state.entries.get(queue_id(watched.device, watched.lane), {}).get(watched.seq)
-    return due.moment_of(state, due.filed_at(state, entry.at) + _life_ms(state, entry)) if entry else 0
+    return due.too_early_until(state, watched.planned, entry.at, _life_ms(state, entry)) if entry else 0
 
 
 def _next_look(state: ShardState, device: int) -> int:

@@ -16,14 +16,16 @@ from nightmail.model.answers import Bundle, Said, Stocked
 from nightmail.model.effects import Answer, Low
 from nightmail.model.forms import kem_id, key_id
 from nightmail.model.ids import DEVICE_BITS, account_of
-from nightmail.model.records import Claimed, Published
-from nightmail.model.refusals import IdentityFixed, NoKeys, RateLimited, UnknownDevice
+from nightmail.model.records import Claimed, FellowClaimed, Published
+from nightmail.model.refusals import IdentityFixed, NoKeys, NotMember, RateLimited, UnknownDevice
 from nightmail.model.rows import Account, Claim, Kept, Keys, Need
 
 from .rules import Steps
 from .state import ShardState, missing_row
 
 MINUTE_MS = 60_000
+FELLOW_ONE_TIME = 4
+"""Claims of a device by one account within a day: what it claims beyond that as a fellow member has no one-time key."""
 
 # --- publishing -------------------------------------------------------------------------------
 
@@ -80,34 +82,55 @@ def needs_claimed(state: ShardState, _by: int, claimed: Claimed) -> list[Need]:
 
 
 def step_claimed(state: ShardState, by: int, via: int, claimed: Claimed) -> None:
+    state.effects.append(Answer(via, _claim(state, by, claimed)))
+
+
+def needs_fellow_claimed(state: ShardState, _by: int, claimed: FellowClaimed) -> list[Need]:
+    missing = _needs_keys(state, claimed.device)
+    missing_row(state.account_groups, Kept.ACCOUNT_GROUPS, account_of(claimed.device), missing)
+    return missing
+
+
+def step_fellow_claimed(state: ShardState, by: int, via: int, claimed: FellowClaimed) -> None:
+    """Likewise, if the device's account is in the group. That the claimer is in it was checked at the door."""
+    groups = state.account_groups[account_of(claimed.device)]
+    is_fellow = groups is not None and claimed.group in groups.groups
+    state.effects.append(Answer(via, _claim(state, by, claimed) if is_fellow else NotMember(claimed.group)))
+
+
+def _claim(state: ShardState, by: int, claimed: Claimed | FellowClaimed) -> Said:
     """Hand out the oldest key of each kind, or what was handed out to the same request before."""
-    device = claimed.device
+    device, limits = claimed.device, state.shard.limits
     account = state.accounts[account_of(device)]
-    said: Said
     if account is None or device not in account.devices:
-        said = UnknownDevice(device)
-    elif (keys := state.keys[device]) is None:
-        said = NoKeys(device)
-    else:
-        claim = keys.claims.get((by, claimed.request))
-        if claim is not None and claim.at > state.elapsed - state.shard.limits.claims_kept_ms:
-            said = _bundle(device, keys, claim)
-        elif wait_ms := _wait_ms(state, keys, by):
-            said = RateLimited(wait_ms)
-        else:
-            said = _bundle(device, keys, _take(state, account, device, keys, (by, claimed.request)))
-    state.effects.append(Answer(via, said))
+        return UnknownDevice(device)
+    keys = state.keys[device]
+    if keys is None:
+        return NoKeys(device)
+    claim = keys.claims.get((by, claimed.request))
+    if claim is not None and claim.at > state.elapsed - limits.claims_kept_ms:
+        return _bundle(device, keys, claim)
+    if wait_ms := _wait_ms(state, keys, by):
+        return RateLimited(wait_ms)
+    if isinstance(claimed, FellowClaimed):
+        # Anybody can be added to a group by a stranger: that must not be a way to empty a stock.
+        since = state.elapsed - limits.claims_kept_ms
+        if len(_claims_of(keys, by, since)) >= FELLOW_ONE_TIME:
+            return _bundle(device, keys, Claim(state.elapsed, None, None))
+    return _bundle(device, keys, _take(state, account, device, keys, (by, claimed.request)))
 
 
 def _wait_ms(state: ShardState, keys: Keys, by: int) -> int:
     """How long until this account may claim another key of the device; 0: it may now."""
     since, most = state.elapsed - MINUTE_MS, state.shard.limits.claims_per_minute
-    mine = [
-        claim.at
-        for (who, _), claim in keys.claims.items()
-        if claim.at > since and who >> DEVICE_BITS == by >> DEVICE_BITS
-    ]
+    mine = _claims_of(keys, by, since)
     return mine[-most] - since if len(mine) >= most else 0
+
+
+def _claims_of(keys: Keys, by: int, since: int) -> list[int]:
+    """When the claimer's account has claimed keys of the device since then."""
+    account = by >> DEVICE_BITS
+    return [claim.at for (who, _), claim in keys.claims.items() if claim.at > since and who >> DEVICE_BITS == account]
 
 
 def _take(state: ShardState, account: Account, device: int, keys: Keys, key: tuple[int, int]) -> Claim:
@@ -170,4 +193,7 @@ def _needs_keys(state: ShardState, device: int) -> list[Need]:
     return missing
 
 
-STEPS: Steps = {1: {Published: (needs_published, step_published), Claimed: (needs_claimed, step_claimed)}}
+STEPS: Steps = {
+    1: {Published: (needs_published, step_published), Claimed: (needs_claimed, step_claimed)},
+    4: {FellowClaimed: (needs_fellow_claimed, step_fellow_claimed)},
+}

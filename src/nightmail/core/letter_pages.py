@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from nightmail.model.rows import Kept, LetterClass, LetterClasses, LetterPage, Need
+from nightmail.model.letter_rows import LetterClass, LetterClasses, LetterPage
+from nightmail.model.rows import Kept, Need
 
 from .state import ShardState, missing_row
 

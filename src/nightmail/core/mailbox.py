@@ -75,7 +75,7 @@ def file(state: ShardState, device: int, mailbox: Mailbox, lane: Lane, entry: En
         state.filed[number] = seq
     if (life_ms or not mailbox.due) and (moment := _clock(state, mailbox, life_ms)):
         if life_ms:
-            due.schedule(state, moment, DueItem(device, lane, seq))
+            due.schedule(state, moment, DueItem(device, lane, seq, planned=due.planned_now(state)))
         else:
             mailbox.due = moment
             due.schedule(state, moment, DueItem(device, lane, 0))
@@ -202,7 +202,10 @@ def _take(mailbox: Mailbox, entries: Entries, device: int, low: int, high: int, 
     verdicts = Verdicts(device)
     if low == high and not unreadable and (entry := entries.pop(low, None)) is not None:
         mailbox.let_go(len(entry.ciphertext), entry.kind is not CONTROL)
-        verdicts.deliver(entry.by, entry.n, entry.n)  # What a phone says most of the time.
+        if entry.epoch:
+            verdicts.deliver_in_group(entry)
+        else:
+            verdicts.deliver(entry.by, entry.n, entry.n)  # What a phone says most of the time.
         return verdicts
     by, first, last, size, waking = 0, 0, 0, 0, 0
     for seq in range(low, high + 1):
@@ -211,12 +214,16 @@ def _take(mailbox: Mailbox, entries: Entries, device: int, low: int, high: int, 
             continue  # A gap: its sender was told when it arose.
         size += len(entry.ciphertext)
         waking += entry.kind is not CONTROL
-        if entry.n != last + 1 or entry.by != by or seq in unreadable:
+        if entry.n != last + 1 or entry.by != by or entry.epoch or seq in unreadable:
             # Anything but the usual case: one more of the same sender.
-            verdicts.deliver(by, first, last)
+            if by:
+                verdicts.deliver(by, first, last)
             by, first = entry.by, entry.n
             if seq in unreadable:
                 verdicts.fail(entry, UNDECRYPTABLE)
+                by = 0
+            elif entry.epoch:
+                verdicts.deliver_in_group(entry)
                 by = 0
         last = entry.n
     mailbox.let_go(size, waking)

@@ -12,12 +12,13 @@ from typing import Protocol
 from zlib import crc32
 
 from nightmail.model.answers import Said
-from nightmail.model.records import Sent, Voided
+from nightmail.model.records import Sent
 from nightmail.model.refusals import OutOfOrder
 from nightmail.model.rows import Kept, Need, Numbers, RowKey, Stream
 from nightmail.model.words import Lane
 
 from . import ring
+from .ring import slot
 from .state import ShardState, missing_row
 
 
@@ -55,10 +56,12 @@ def take_number(state: ShardState, key: tuple[int, int], stream: Stream, message
     if seen > last and seen >= at:
         # After a wrong clock was set back, what it has stamped is still answered behind it.
         at = min(seen + 1, max(at, shard.newest_time) + limits.ahead_ms)
-    stream.at = at = at if at > last else last + 1
+    if at <= last:
+        at = last + 1
+    stream.at = at
     numbers = stream.lanes[message.lane]
     numbers.last = n
-    numbers.ring += ring.slot(message.tag, crc32(message.id.encode()), at, version)
+    numbers.ring += slot(message.tag, crc32(message.id.encode()), at, version)
     low = numbers.low
     if low < message.floor or low <= n - limits.ring_acks:
         ring.forget(numbers, message.floor, limits.ring_acks)
@@ -76,6 +79,6 @@ def answer_from_memory(state: ShardState, by: int, sent: Sent) -> Said | None:
     return ring.answer_again(stream.lanes[sent.lane], sent)
 
 
-def answer_out_of_turn(numbers: Numbers, sent: Sent | Voided) -> Said:
+def answer_out_of_turn(numbers: Numbers, sent: ring.Numbered) -> Said:
     """The first answer may have been lost: repeat it word for word. What is ahead of its turn is not taken."""
     return ring.answer_again(numbers, sent) if sent.n <= numbers.last else OutOfOrder(numbers.last + 1)

@@ -17,12 +17,14 @@ from nightmail.model.answers import Done
 from nightmail.model.effects import Answer, ReceiptsGrew
 from nightmail.model.ids import DEVICE_BITS, account_of
 from nightmail.model.notes import Looked
-from nightmail.model.records import Read, Receipted, ReceiptsAcked
+from nightmail.model.records import Read, Receipted, ReceiptsAcked, Span
 from nightmail.model.refusals import AckAboveHead, UnknownAccount, UnknownDevice
-from nightmail.model.rows import Account, Entry, Kept, Need, PendingReceipt, PendingReceipts, ReceiptKey, RowKey
+from nightmail.model.rows import Account, Entry, Kept, Need, PendingReceipt, PendingReceipts, ReceiptKey, RowKey, Stream
+from nightmail.model.schedule_rows import SCHEDULED_FROM
 from nightmail.model.spans import Spans, add_span, pairs
 from nightmail.model.words import Lane, MessageState, Reason
 
+from .groups.verdicts import GroupVerdicts
 from .rules import Steps
 from .state import NOTHING, ShardState, missing_row
 
@@ -37,7 +39,7 @@ class Verdicts:
     device that sealed it, which seals it again.
     """
 
-    __slots__ = ("_account", "_delivered", "_device", "_failed")
+    __slots__ = ("_account", "_delivered", "_device", "_failed", "_in_groups")
 
     def __init__(self, device: int) -> None:
         self._device, self._account = device, device >> DEVICE_BITS
@@ -45,14 +47,26 @@ class Verdicts:
         """Sender → the numbers that are safe on the device."""
         self._failed: dict[tuple[int, int, Reason], Spans] = {}
         """(Sender, account it was sent to, why) → numbers."""
+        self._in_groups: GroupVerdicts | None = None
+        """Of what came through groups: it is numbered differently."""
 
     def deliver(self, by: int, low: int, high: int) -> None:
         """Numbers `low` to `high` of one sender (0: of nobody) are safe on the device."""
         if by and by >> DEVICE_BITS != self._account:
             add_span(self._delivered.setdefault(by, []), low, high)
 
+    def deliver_in_group(self, entry: Entry) -> None:
+        """An entry that came through a group is safe on the device."""
+        if self._in_groups is None:
+            self._in_groups = GroupVerdicts(self._device)
+        self._in_groups.deliver(entry)
+
     def fail(self, entry: Entry, reason: Reason) -> None:
-        if reason is UNDECRYPTABLE or entry.by >> DEVICE_BITS != self._account:
+        if entry.epoch:
+            if self._in_groups is None:
+                self._in_groups = GroupVerdicts(self._device)
+            self._in_groups.fail(entry, reason)
+        elif entry.by and (reason is UNDECRYPTABLE or entry.by >> DEVICE_BITS != self._account):
             add_span(self._failed.setdefault((entry.by, entry.to, reason), []), entry.n, entry.n)
 
     def tell(self, state: ShardState, lane: Lane) -> None:
@@ -63,6 +77,8 @@ class Verdicts:
         for (by, to, reason), spans in self._failed.items():
             receipt = Receipted(by, to, lane, device, FAILED, reason, at, tuple(pairs(spans)))
             state.tell(by >> DEVICE_BITS, receipt)
+        if self._in_groups is not None:
+            self._in_groups.tell(state, lane)
 
 
 # --- reading ----------------------------------------------------------------------------------
@@ -103,10 +119,17 @@ def _looked_at(state: ShardState, reader: int, read: Read) -> dict[tuple[int, La
         if account_of(span.by) != read.peer:
             continue
         stream = state.streams.rows[span.by, reader]
-        low, high = max(span.low, 1), min(span.high, stream.lanes[span.lane].last if stream else 0)
+        low, high = max(span.low, 1), min(span.high, _newest(stream, span) if stream else 0)
         if low <= high:
             add_span(looked.setdefault((span.by, span.lane), []), low, high)
     return looked
+
+
+def _newest(stream: Stream, span: Span) -> int:
+    """The newest number of the count that a span is of."""
+    if span.low > SCHEDULED_FROM:
+        return SCHEDULED_FROM + stream.scheduled
+    return stream.lanes[span.lane].last
 
 
 # --- receiving receipts -----------------------------------------------------------------------

@@ -12,11 +12,12 @@ sender gives the message the next number, and is heard once the other answer is 
 from __future__ import annotations
 
 import struct
+from typing import TypeAlias
 from zlib import crc32
 
 from nightmail.model.answers import Accepted, Said, Settled
 from nightmail.model.forms import TAG_BYTES
-from nightmail.model.records import Sent, Voided
+from nightmail.model.records import GroupSealed, GroupSent, GroupVoided, Sent, Voided
 from nightmail.model.refusals import IdReused, NumberVoided
 from nightmail.model.rows import Numbers
 
@@ -24,12 +25,16 @@ VOID = b""
 """The content tag of a number that was given up."""
 
 _SLOT = struct.Struct(f">{TAG_BYTES + 1}pIQQ")
-"""Tag with its length, checksum of the id, stamp, list version."""
+"""Tag with its length, checksum of the id, stamp, list version; in a stream to a group, `group_seq` in its place."""
 SLOT_BYTES = _SLOT.size
 CHECKSUM_AT = TAG_BYTES + 1
 """Where in a slot the checksum stands."""
 slot = _SLOT.pack
 """Cuts a longer tag silently. The tag of a `Sent` need not be measured: its form has TAG_BYTES."""
+
+
+Numbered: TypeAlias = Sent | Voided | GroupSent | GroupSealed | GroupVoided
+"""What takes a number of a stream."""
 
 
 def keep(numbers: Numbers, answer: Accepted) -> None:
@@ -39,17 +44,18 @@ def keep(numbers: Numbers, answer: Accepted) -> None:
     numbers.ring += slot(answer.tag, crc32(answer.id.encode()), answer.at, answer.list_version)
 
 
-def answer_again(numbers: Numbers, sent: Sent | Voided) -> Said:
+def answer_again(numbers: Numbers, sent: Numbered) -> Said:
     """What a number that is taken was answered: word for word, if it is the same message."""
     if sent.n < numbers.low:
         return Settled(sent.id)
     tag, checksum, at, list_version = _SLOT.unpack_from(numbers.ring, (sent.n - numbers.low) * SLOT_BYTES)
     if checksum != crc32(sent.id.encode()):
         return IdReused(sent.id)
-    if isinstance(sent, Sent) and tag == VOID:
-        return NumberVoided(sent.id)
-    if isinstance(sent, Sent) and tag != sent.tag:
-        return IdReused(sent.id)
+    if not isinstance(sent, Voided | GroupVoided):
+        if tag == VOID:
+            return NumberVoided(sent.id)
+        if tag != sent.tag:
+            return IdReused(sent.id)
     return Accepted(sent.id, tag, at, list_version)
 
 
@@ -58,8 +64,12 @@ def is_reused(lanes: tuple[Numbers, Numbers], ident: str, tag: bytes) -> bool:
 
     A number that was given up had none.
     """
-    checksum = crc32(ident.encode()).to_bytes(4, "big")
-    return any(checksum in numbers.ring and _is_taken(numbers.ring, checksum, tag) for numbers in lanes)
+    checksum = crc32(ident.encode()).to_bytes(4)
+    normal, high = lanes
+    # Not `in`: that would take the checksum for a number first, and raise and drop an error within.
+    if normal.ring.find(checksum) < 0 and high.ring.find(checksum) < 0:
+        return False
+    return _is_taken(normal.ring, checksum, tag) or _is_taken(high.ring, checksum, tag)
 
 
 def _is_taken(ring: bytearray, checksum: bytes, tag: bytes) -> bool:

@@ -27,6 +27,7 @@ from nightmail.model.words import MessageState, Reason
 from . import mailbox, ring, shares
 from .mailbox import file
 from .numbering import answer_out_of_turn, needs_stream, take_number
+from .ring import is_reused
 from .rules import Steps
 from .state import ShardState, missing_row
 
@@ -55,64 +56,64 @@ def step_sent(state: ShardState, by: int, via: int, sent: Sent) -> None:
     In one piece, because calls are what a message costs most.
     """
     to, lane, n = sent.to, sent.lane, sent.n
-    key = by, to
+    key, id_, tag = (by, to), sent.id, sent.tag
     stream = state.streams.rows[key] or Stream()
     numbers = stream.lanes[lane]
     account = state.accounts.rows[to]
     if n != numbers.last + 1:
         state.effects.append(Answer(via, answer_out_of_turn(numbers, sent)))
         return
-    if state.checks_ids and ring.is_reused(stream.lanes, sent.id, sent.tag):
-        state.effects.append(Answer(via, IdReused(sent.id)))
+    if state.checks_ids and is_reused(stream.lanes, id_, tag):
+        state.effects.append(Answer(via, IdReused(id_)))
         return
-    blocked = account is not None and bool(account.blocked) and by >> DEVICE_BITS in account.blocked
+    blocked = account is not None and by >> DEVICE_BITS in account.blocked
     if blocked and state.counts_shares and to not in state.known.rows:
         raise KeyError(to)
-    refusal = _check(state, account, by, sent)
+    refusal = check(state, account, by, sent)
     if blocked and refusal is None and state.counts_shares:
         refusal = shares.withhold(state, by, sent)
     if refusal is not None:
         state.effects.append(Answer(via, refusal))
         return
-    assert account is not None
 
     at = take_number(state, key, stream, sent, sent.list_version)
-    id_, tag, kind, of, life_ms = sent.id, sent.tag, sent.kind, sent.of, sent.life_ms
-    places: tuple[tuple[int, int], ...] = tuple((e.device, 0) for e in sent.envelopes) if blocked else ()
-    for envelope in () if blocked else sent.envelopes:
+    envelopes = sent.envelopes
+    places: tuple[tuple[int, int], ...] = ()
+    if blocked:
+        places, envelopes = tuple((envelope.device, 0) for envelope in envelopes), ()
+    for envelope in envelopes:
         device = envelope.device
         box = state.mailboxes.rows[device]
         assert box is not None
         # If it is sealed for one device only, that one has room: it was just checked.
-        if len(sent.envelopes) > 1 and (
+        if len(envelopes) > 1 and (
             mailbox.is_full(state, box) or not shares.has_room(state, device, box, by, len(envelope.ciphertext))
         ):
             seq = 0
             full = Receipted(by, to, lane, device, FAILED, Reason.MAILBOX_FULL, state.now, ((n, n),))
             state.tell(account_of(by), full)
         else:
-            entry = Entry(by, to, n, id_, tag, kind, of, at, life_ms, envelope.ciphertext)
+            entry = Entry(by, to, n, id_, tag, sent.kind, sent.of, at, sent.life_ms, envelope.ciphertext)
             seq = file(state, device, box, lane, entry)
         places += ((device, seq),)
-    state.notes.append(Placed(at, by, to, lane, n, id_, of, False, blocked, places))
+    state.notes.append(Placed(at, by, to, lane, n, id_, sent.of, False, blocked, places))
     if sent.own_envelopes:
-        state.tell(account_of(by), Copied(by, to, lane, n, id_, tag, kind, of, life_ms, at, sent.own_envelopes))
+        copied = Copied(by, to, lane, n, id_, tag, sent.kind, sent.of, sent.life_ms, at, sent.own_envelopes)
+        state.tell(account_of(by), copied)
     state.effects.append(Answer(via, Accepted(id_, tag, at, sent.list_version)))
 
 
-def _check(state: ShardState, account: Account | None, by: int, sent: Sent) -> AnyRefusal | None:
+def check(state: ShardState, account: Account | None, by: int, sent: Sent) -> AnyRefusal | None:
     """Sealed for exactly the listed devices (a re-seal: for some of them), one of which has room."""
     if account is None or account.closed:
         return UnknownRecipient(sent.to)
     listed, envelopes = account.listed, sent.envelopes
-    count, others = len(envelopes), len(listed)
-    if count != others and sent.of is None and count != others - (by in listed):
+    count = len(envelopes)
+    if count != len(listed) and sent.of is None and count != len(listed) - (by in listed):
         return _stale(account, by, sent)
     if sent.list_version != account.list_version:
         return _stale(account, by, sent)
     limits, has_room, crowded = state.shard.limits, False, NOBODY
-    most, most_bytes = limits.mailbox_entries, limits.mailbox_bytes
-    few, few_bytes = limits.stranger_entries, limits.stranger_bytes
     for envelope in envelopes:
         device = envelope.device
         if listed.get(device) != envelope.registration or device == by:
@@ -121,13 +122,14 @@ def _check(state: ShardState, account: Account | None, by: int, sent: Sent) -> A
         assert box is not None
         normal, high = box.lanes
         waiting = normal.waiting + high.waiting
-        if waiting < most and box.bytes < most_bytes:
+        if waiting < limits.mailbox_entries and box.bytes < limits.mailbox_bytes:
+            size = len(envelope.ciphertext)
             # Below what a stranger may hold, nobody can hold too much.
-            if waiting < few and box.bytes + len(envelope.ciphertext) <= few_bytes and not box.shared:
+            if waiting < limits.stranger_entries and box.bytes + size <= limits.stranger_bytes and not box.shared:
                 has_room = True
             else:
-                mailbox.look_at_shares(state, device, len(envelope.ciphertext))
-                crowded += ((device, box, len(envelope.ciphertext)),)
+                mailbox.look_at_shares(state, device, size)
+                crowded += ((device, box, size),)
         if sent.life_ms or not box.due or state.shard.newest_time:
             mailbox.look_at_clock(state, box, sent.life_ms, count)
     if count > 1 and len({envelope.device for envelope in envelopes}) < count:
@@ -138,7 +140,7 @@ def _check(state: ShardState, account: Account | None, by: int, sent: Sent) -> A
     if has_room or (not envelopes and (sent.to == account_of(by) or (sent.of is not None and sent.own_envelopes))):
         return None  # Without envelopes: a note to oneself, or a re-seal that is only for a device of one's own.
     # An account without any device to deliver to is full in the same sense: later may do.
-    return ShareFull(shares.most_entries(state, by, sent.to)) if crowded else MailboxFull(most)
+    return ShareFull(shares.most_entries(state, by, sent.to)) if crowded else MailboxFull(limits.mailbox_entries)
 
 
 def _stale(account: Account, by: int, sent: Sent) -> StaleDevices:

@@ -10,8 +10,8 @@ from collections.abc import Collection
 
 from nightmail.model.answers import Done
 from nightmail.model.effects import Answer
-from nightmail.model.records import ClockBelieved, ClockSetBack, FoldRaised, LimitsSet
-from nightmail.model.rows import Doubt
+from nightmail.model.records import ClockBelieved, ClockDoubted, ClockSetBack, FoldRaised, LimitsSet
+from nightmail.model.rows import Doubt, Leap
 
 from .due import begin_fine_slots
 from .rules import Steps, needs_nothing
@@ -19,6 +19,8 @@ from .state import ShardState
 
 DOUBTS_KEPT = 16
 """More than a server is switched off for days within the time that messages are kept."""
+LEAPS_KEPT = 64
+"""Likewise; and more than its time is set back."""
 
 
 class FoldTooNew(Exception):
@@ -53,23 +55,58 @@ def step_clock_set_back(state: ShardState, _by: int, via: int, back: ClockSetBac
     shard = state.shard
     shard.newest_time = max(shard.newest_time, shard.now, back.newest)
     if back.to < shard.now:
+        if shard.fold > 3:
+            _note_set_back(state, shard.now - back.to)
         shard.set_backs += 1
         shard.set_back_to, shard.set_back_by = back.to, state.offset
         shard.set_back_ms += shard.now - back.to
         shard.now = back.to
         # What was believed wrongly was doubted rightly: what was filed meanwhile has the right time.
         shard.doubts = [doubt for doubt in shard.doubts if doubt.believed <= back.to]
+        shard.doubted_from = min(shard.doubted_from, back.to)
     state.effects.append(Answer(via, Done()))
+
+
+def _note_set_back(state: ShardState, ms: int) -> None:
+    """What was planned before the time that is right now has aged by the wrong clock. That undoes what was believed
+    later than this time."""
+    shard, right = state.shard, state.elapsed - ms
+    shard.leaps = [leap for leap in shard.leaps if not leap.low or leap.high + leap.ms <= right]
+    _note_leap(state, Leap(0, right, ms))
+
+
+def _note_leap(state: ShardState, leap: Leap) -> None:
+    state.shard.leaps.append(leap)
+    del state.shard.leaps[:-LEAPS_KEPT]
 
 
 def step_clock_believed(state: ShardState, _by: int, _via: int, believed: ClockBelieved) -> None:
     """Go on from a later time. What was filed during the doubt has not aged by the leap (`filed_at` in core/due.py)."""
     shard = state.shard
     if believed.to > shard.now:
-        # A stamp may stand a little ahead of the shard's time.
-        shard.doubts.append(Doubt(believed.doubted_from, shard.now + shard.limits.ahead_ms, believed.to))
+        # The doubt may have begun before the last start.
+        low = min(believed.doubted_from, shard.doubted_from or believed.doubted_from)
+        high = shard.now + shard.limits.ahead_ms  # A stamp may stand a little ahead of the shard's time.
+        if shard.fold > 2:
+            # Or far ahead, since a wrong clock was set back. What is stamped after `to` does not age by the leap.
+            high = min(max(high, shard.newest_time + shard.limits.ahead_ms), believed.to)
+            if shard.fold > 3:
+                began = believed.doubted_from + shard.set_back_ms
+                began = min(began, shard.doubted_elapsed or began)
+                _note_leap(state, Leap(began, state.elapsed, believed.to - shard.now))
+        shard.doubts.append(Doubt(low, high, believed.to))
         del shard.doubts[:-DOUBTS_KEPT]
         shard.now = believed.to
+    shard.doubted_from = shard.doubted_elapsed = 0
+
+
+def step_clock_doubted(state: ShardState, _by: int, _via: int, doubted: ClockDoubted) -> None:
+    """A doubt that begins while another lasts, after a restart, is the same one."""
+    shard = state.shard
+    shard.doubted_from = min(doubted.began, shard.doubted_from or doubted.began)
+    if shard.fold > 3:
+        began = doubted.began + shard.set_back_ms if doubted.began else 0
+        shard.doubted_elapsed = min(began, shard.doubted_elapsed or began)
 
 
 def fold_to_raise(present: int, supported: Collection[int]) -> int | None:
@@ -90,5 +127,8 @@ STEPS: Steps = {
     2: {
         ClockSetBack: (needs_nothing, step_clock_set_back),
         ClockBelieved: (needs_nothing, step_clock_believed),
+    },
+    3: {
+        ClockDoubted: (needs_nothing, step_clock_doubted),
     },
 }

@@ -62,14 +62,25 @@ def has_room(state: ShardState, device: int, mailbox: Mailbox, by: int, size: in
     to, sender = account_of(device), account_of(by)
     if sender == to or not is_crowded(state, mailbox, size):
         return True
-    limits = state.shard.limits
-    if not _knows(state, to, sender) and (
-        mailbox.waiting >= limits.mailbox_entries // limits.stranger_parts
-        or mailbox.bytes + size > limits.mailbox_bytes // limits.stranger_parts
-    ):
+    if not _knows(state, to, sender) and is_for_known_accounts(state, mailbox, size):
         return False
     entries, held = state.shares.there(device).held.get(sender, NONE_HELD)
     return entries < most_entries(state, by, to) and held + size <= _most_bytes(state, by, to)
+
+
+def is_for_known_accounts(state: ShardState, mailbox: Mailbox, size: int) -> bool:
+    """Whether so much waits that the rest is for accounts that the owner knows."""
+    limits = state.shard.limits
+    normal, high = mailbox.lanes
+    return (
+        normal.waiting + high.waiting >= limits.mailbox_entries // limits.stranger_parts
+        or mailbox.bytes + size > limits.mailbox_bytes // limits.stranger_parts
+    )
+
+
+def is_stranger(state: ShardState, to: int, by: int) -> bool:
+    """Whether the account `to` does not know the one of `by`."""
+    return account_of(by) != to and not _knows(state, to, account_of(by))
 
 
 def most_entries(state: ShardState, by: int, to: int) -> int:

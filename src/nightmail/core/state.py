@@ -16,21 +16,21 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 
 from nightmail.model.effects import Effect, Forward
+from nightmail.model.group_rows import AccountGroups, AtHead, ChainBlob, Group, GroupMember, GroupRoster
 from nightmail.model.ids import shard_of
+from nightmail.model.letter_rows import DeadLetter, LetterClasses, LetterPage
 from nightmail.model.notes import Note
 from nightmail.model.records import AnyBody, Told
 from nightmail.model.rows import (
     Account,
-    DeadLetter,
     Due,
     DueHour,
     Entry,
+    GroupEntry,
     HandleClaim,
     Kept,
     Keys,
     KnownAccounts,
-    LetterClasses,
-    LetterPage,
     Mailbox,
     MailboxShares,
     Need,
@@ -41,6 +41,7 @@ from nightmail.model.rows import (
     Stream,
     queue_id,
 )
+from nightmail.model.schedule_rows import AccountSchedules, Schedule, ScheduleContent, ScheduleName, SchedulePage
 
 from .gaps import gap_at
 
@@ -51,8 +52,17 @@ T = TypeVar("T")
 Entries: TypeAlias = dict[int, Entry]
 """Sequence number → entry, of one queue."""
 
-NEWEST_FOLD = 2
-"""The newest fold version that this program knows."""
+NEWEST_FOLD = 5
+"""The newest fold version that this program supports, and raises its shards to."""
+
+COMING_FOLD = 6
+"""A version that this program folds, but does not support yet: until then its records and rows may still change."""
+
+GROUPS_FOLD = 4
+"""Since this one there are groups."""
+
+SCHEDULES_FOLD = 5
+"""Since this one there are messages for later, and dead letters can be replayed."""
 
 NOTHING: tuple[Need, ...] = ()
 """Nothing is missing."""
@@ -63,7 +73,10 @@ KEYS_WEIGHT = 360
 """A row of keys counts as so many others: it may have 180 KiB, where most have less than half of one."""
 
 decode_shard = msgspec.msgpack.Decoder(Shard).decode
-decode_entry = msgspec.msgpack.Decoder(Entry).decode
+_decode_entry = msgspec.msgpack.Decoder(Entry).decode
+_decode_group_entry = msgspec.msgpack.Decoder(GroupEntry).decode
+GROUP_ENTRY = 0x90 | len(GroupEntry.__struct_fields__)
+"""How the bytes of an entry begin that came through a group: the length of its array."""
 
 encode_row = msgspec.msgpack.Encoder().encode
 """A dict keeps the order in which it grew, so that order follows from the log, too, and survives
@@ -82,6 +95,10 @@ class BadRow(ValueError):
         if isinstance(what, RowKey):
             what = row_name(what)
         super().__init__(f"{what} is stored, but cannot be read")
+
+
+def decode_entry(data: bytes) -> Entry:
+    return _decode_group_entry(data) if data[:1] == b"%c" % GROUP_ENTRY else _decode_entry(data)
 
 
 class Table(MutableMapping[K, R | None]):
@@ -141,6 +158,11 @@ class ShardState:
         """No account fills a mailbox alone: since fold 2."""
         self.checks_ids = False
         """An id is refused under a second number if its content is another: since fold 2."""
+        self.knows_groups = False
+        """There are groups, which are told of their members' devices: since fold 4."""
+
+        self.knows_schedules = False
+        """Messages can be scheduled, and dead letters replayed: since fold 5."""
 
         self.accounts: Table[int, Account] = Table(Account)
         self.handles: Table[int, HandleClaim] = Table(HandleClaim)
@@ -155,6 +177,27 @@ class ShardState:
         self.dead_letters: Table[int, DeadLetter] = Table(DeadLetter)
         self.letter_classes: Table[int, LetterClasses] = Table(LetterClasses)
         self.letter_pages: Table[int, LetterPage] = Table(LetterPage)
+        self.groups: Table[int, Group] = Table(Group)
+        self.rosters: Table[int, GroupRoster] = Table(GroupRoster)
+        self.members: Table[tuple[int, int], GroupMember] = Table(GroupMember)
+        self.chain: Table[tuple[int, int], ChainBlob] = Table(ChainBlob)
+        self.account_groups: Table[int, AccountGroups] = Table(AccountGroups)
+        self.at_head: Table[int, AtHead] = Table(AtHead)
+        self.account_schedules: Table[int, AccountSchedules] = Table(AccountSchedules)
+        self.schedules: Table[tuple[int, int], Schedule] = Table(Schedule)
+        self.schedule_contents: Table[tuple[int, int], ScheduleContent] = Table(ScheduleContent)
+        self.schedule_pages: Table[tuple[int, int], SchedulePage] = Table(SchedulePage)
+        self.schedule_names: Table[tuple[int, int], ScheduleName] = Table(ScheduleName)
+        self.by_pair: dict[Kept, Table[tuple[int, int], Any]] = {
+            Kept.STREAM: self.streams,
+            Kept.MEMBER: self.members,
+            Kept.CHAIN: self.chain,
+            Kept.SCHEDULE: self.schedules,
+            Kept.SCHEDULE_CONTENT: self.schedule_contents,
+            Kept.SCHEDULE_PAGE: self.schedule_pages,
+            Kept.SCHEDULE_NAME: self.schedule_names,
+        }
+        """Tables whose rows have two numbers for a key."""
         self.by_number: dict[Kept, Table[int, Any]] = {
             Kept.ACCOUNT: self.accounts,
             Kept.MAILBOX: self.mailboxes,
@@ -168,8 +211,15 @@ class ShardState:
             Kept.SHARES: self.shares,
             Kept.KNOWN: self.known,
             Kept.HANDLE: self.handles,
+            Kept.GROUP: self.groups,
+            Kept.ROSTER: self.rosters,
+            Kept.ACCOUNT_GROUPS: self.account_groups,
+            Kept.AT_HEAD: self.at_head,
+            Kept.ACCOUNT_SCHEDULES: self.account_schedules,
         }
 
+        self._changed: list[dict[Any, int]] = []
+        """The changes of every table, once they were counted: they are counted after each batch."""
         self.entries: dict[int, Entries] = {}
         """Queue → the entries of it that are in memory."""
         self.filed: dict[int, int] = {}
@@ -207,6 +257,8 @@ class ShardState:
     def notice_fold(self) -> None:
         """The shard's fold version is known, or was raised: take note of what that means for every message."""
         self.counts_waking = self.counts_shares = self.checks_ids = self.shard.fold > 1
+        self.knows_groups = self.shard.fold >= GROUPS_FOLD
+        self.knows_schedules = self.shard.fold >= SCHEDULES_FOLD
 
     def tell(self, account: int, body: Told) -> None:
         """Bring this to the shard of `account`: at once if it is ours, by its log if not."""
@@ -225,9 +277,9 @@ class ShardState:
             self.shard = _decoded(decode_shard, key, data) or Shard()
             self.notice_fold()
             return
-        if key.kind is Kept.STREAM:
-            if (key.a, key.b) not in self.streams:
-                self.streams[key.a, key.b] = _decoded(self.streams.decode, key, data)
+        if (pairs := self.by_pair.get(key.kind)) is not None:
+            if (key.a, key.b) not in pairs.rows:
+                pairs[key.a, key.b] = _decoded(pairs.decode, key, data)
             return
         table = self.by_number[key.kind]
         if key.a in table:
@@ -262,28 +314,30 @@ class ShardState:
     def changed_rows(self) -> Iterator[tuple[RowKey, int, Row | None]]:
         """Every row that changed since `forget_changes`, with its version."""
         yield SHARD, self.offset, self.shard
-        for pair, version in self.streams.changed.items():
-            yield RowKey(Kept.STREAM, *pair), version, self.streams[pair]
+        for kind, pairs in self.by_pair.items():
+            for pair, version in pairs.changed.items():
+                yield RowKey(kind, *pair), version, pairs[pair]
         for kind, table in self.by_number.items():
             for number, version in table.changed.items():
                 yield RowKey(kind, number), version, table[number]
 
     def known_rows(self) -> Iterator[tuple[RowKey, Row | None]]:
         """Every row in memory, and every one known to be absent."""
-        for pair, stream in self.streams.items():
-            yield RowKey(Kept.STREAM, *pair), stream
+        for kind, pairs in self.by_pair.items():
+            for pair, row in pairs.items():
+                yield RowKey(kind, *pair), row
         for kind, table in self.by_number.items():
             for number, row in table.items():
                 yield RowKey(kind, number), row
 
     def row(self, key: RowKey) -> Row | None:
         """A row that is in memory."""
-        return self.streams[key.a, key.b] if key.kind is Kept.STREAM else self.by_number[key.kind][key.a]
+        pairs = self.by_pair.get(key.kind)
+        return self.by_number[key.kind][key.a] if pairs is None else pairs[key.a, key.b]
 
     def forget_changes(self) -> None:
         """What has changed so far is being saved: from here on it counts as unchanged."""
-        self.streams.changed.clear()
-        for table in self.by_number.values():
+        for table in self.tables():
             table.changed.clear()
         self.filed.clear()
         self.filed_bytes = 0
@@ -293,11 +347,14 @@ class ShardState:
         self.noted.clear()
 
     def tables(self) -> list[Table[Any, Any]]:
-        return [self.streams, *self.by_number.values()]
+        """Those of `by_pair`, then those of `by_number`."""
+        return [*self.by_pair.values(), *self.by_number.values()]
 
     def count_changed(self) -> int:
         """Rows that wait for a checkpoint. Keys count by their weight."""
-        changed = len(self.streams.changed) + sum(len(table.changed) for table in self.by_number.values())
+        if not self._changed:
+            self._changed = [table.changed for table in self.tables()]
+        changed = sum(map(len, self._changed))
         return changed + (KEYS_WEIGHT - 1) * len(self.keys.changed)
 
 
@@ -315,4 +372,12 @@ def missing_row(table: Table[int, R], kind: Kept, number: int, missing: list[Nee
     if number in table.rows:
         return False
     missing.append(RowKey(kind, number))
+    return True
+
+
+def missing_pair(table: Table[tuple[int, int], R], kind: Kept, a: int, b: int, missing: list[Need]) -> bool:
+    """Likewise, of a table whose rows have two numbers for a key."""
+    if (a, b) in table.rows:
+        return False
+    missing.append(RowKey(kind, a, b))
     return True

@@ -25,6 +25,7 @@ from . import (
     forwards,
     handles,
     keys,
+    letter_endings,
     lock,
     mailbox,
     receipts,
@@ -32,8 +33,11 @@ from . import (
     shard,
     shares,
 )
+from .groups import accounts, chain, cursors, filing, membership, missed, sending
+from .groups import receipts as group_receipts
 from .rules import Fold
-from .state import NEWEST_FOLD
+from .schedules import firing, looking, settling, taking
+from .state import COMING_FOLD, NEWEST_FOLD
 
 MODULES = (
     send,
@@ -51,6 +55,19 @@ MODULES = (
     deadletters,
     shares,
     blocking,
+    chain,
+    membership,
+    accounts,
+    sending,
+    filing,
+    group_receipts,
+    cursors,
+    missed,
+    taking,
+    looking,
+    firing,
+    settling,
+    letter_endings,
 )
 
 
@@ -63,7 +80,7 @@ def _merged(version: int) -> Fold:
     return fold  # type: ignore[return-value]
 
 
-FOLDS: dict[int, Fold] = {version: _merged(version) for version in range(1, NEWEST_FOLD + 1)}
+FOLDS: dict[int, Fold] = {version: _merged(version) for version in (*range(1, NEWEST_FOLD + 1), COMING_FOLD)}
 """Fold version → what each record needs and does. A shard folds as its `FoldRaised` records say."""
 
 OPTIMISTIC: frozenset[type[AnyBody]] = frozenset(

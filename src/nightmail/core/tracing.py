@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Struct
 
-from nightmail.model.ids import SERVER, MessageId
-from nightmail.model.notes import ConnectionChanged, Dropped, Looked, Note, Placed, Taken, Withheld
+from nightmail.model.group_chain import is_group
+from nightmail.model.ids import SERVER, MessageId, log_of
+from nightmail.model.notes import ConnectionChanged, Dropped, Fetched, Looked, Note, Placed, Taken, Withheld
+from nightmail.model.spans import contains
 from nightmail.model.traces import Event, Trace
-from nightmail.model.words import MessageState, Reason
+from nightmail.model.words import Lane, MessageState, Reason
 
 decode_notes = msgspec.msgpack.Decoder(list[Note]).decode
 
@@ -54,6 +56,7 @@ def trace(message_id: str, placed: Iterable[Placed], pieces: Iterable[bytes]) ->
     found = Trace(message_id, [], {})
     places: list[FiledEntry] = []
     for note in dict.fromkeys(placed):
+        found.group = note.to if is_group(note.to) else 0
         found.events.append(Event(note.at, 0, "blocked" if note.blocked else "copied" if note.copy else "accepted"))
         for device, seq in note.places:
             place = FiledEntry(note, device, seq)
@@ -91,7 +94,9 @@ def _note_connection(connected: set[int], note: ConnectionChanged) -> None:
 
 
 def _follow(found: Trace, place: FiledEntry, note: Note, connected: set[int]) -> None:
-    placed, here = place.placed, (place.device, place.placed.lane)
+    placed = place.placed
+    # A group's log has one lane, whatever that of the message is.
+    here = place.device, Lane.NORMAL if place.device == log_of(placed.to) else placed.lane
     match note:
         case Placed() if place.online is None and note == placed:
             place.online = place.filed >= 0 and place.device in connected
@@ -107,10 +112,23 @@ def _follow(found: Trace, place: FiledEntry, note: Note, connected: set[int]) ->
         case Withheld() if (note.device, note.lane) == here and place.seq in note.seqs:
             # Its state stays: the sender is told nothing.
             found.events += [Event(note.at, place.device, "blocked"), Event(note.at, place.device, "deleted")]
-        case Looked() if (note.device, note.lane, note.by) == (*here, placed.by) and note.low <= placed.n <= note.high:
+        case Fetched() if (log_of(note.group), contains(note.numbers, place.seq)) == (place.device, True):
+            # The entry stays in the group's log for the others: each device that has fetched it is told of by itself.
+            reached = FiledEntry(placed, note.device, place.seq)
+            if place.seq in note.unreadable:
+                _fail(found, reached, note.at, Reason.UNDECRYPTABLE)
+            else:
+                _reach(found, reached, note.at, MessageState.DELIVERED)
+            found.states[note.device] = reached.state
+        case Looked() if placed.to & 1 and _was_read(note, placed, here):
             _reach(found, place, note.at, MessageState.READ)
         case _:
             pass
+
+
+def _was_read(note: Looked, placed: Placed, here: tuple[int, Lane]) -> bool:
+    """The numbers are those between two people: a group has others."""
+    return (note.device, note.lane, note.by) == (*here, placed.by) and note.low <= placed.n <= note.high
 
 
 def _reach(found: Trace, place: FiledEntry, at: int, state: MessageState) -> None:

@@ -15,4 +15,8 @@ Never:   reads a clock, draws random bytes by itself, or touches a disk: `now` a
     safety.py        the number people compare      note.py       what is sealed, and its tag
     padding.py, compression.py                      sealing.py    what the client calls
     state.py         stored states, and their forms errors.py     what can go wrong
+
+    group_chain.py   which members a group has
+    sender_keys.py   a chain for each device that writes into a group
+    group_sealing.py one ciphertext for a whole group
 """

@@ -13,6 +13,7 @@ import struct
 from typing import NamedTuple
 
 from nightmail.model.ids import MESSAGE_ID, MESSAGE_ID_CHARS
+from nightmail.model.limits import DAY_MS
 from nightmail.model.words import Kind
 
 from .errors import BadEncoding, UnknownVersion
@@ -23,8 +24,14 @@ CRITICAL = 128
 """A reader skips an unknown field with a number below this, and refuses the content for one from here on."""
 _FIELD = struct.Struct(">BI")
 _CONTROL = struct.Struct(">H")
+_LIFE = struct.Struct(">I")
 
-TEXT, REPLY_TO, DATA, CONTROL = 1, 2, 3, 4
+_MENTION = struct.Struct(">Q")
+
+TEXT, REPLY_TO, DATA, CONTROL, LIFE, MENTIONS = 1, 2, 3, 4, 5, 6
+MENTIONS_MAX = 64
+"""Accounts that one message may be meant for."""
+LIFE_MS_MAX = 7 * DAY_MS
 
 
 class Content(NamedTuple):
@@ -36,6 +43,10 @@ class Content(NamedTuple):
     """What a media pointer or a control message carries; its own module knows the form."""
     control: int | None = None
     """Which control message."""
+    life_ms: int | None = None
+    """Delete it this long after it was read; None: never. Of a timer change: the life of the messages after it."""
+    mentions: tuple[int, ...] = ()
+    """In a group: the accounts that it is meant for."""
 
     def __repr__(self) -> str:
         return f"<Content: {self.kind.name.lower()}>"
@@ -47,6 +58,8 @@ def encode_content(content: Content) -> bytes:
         (REPLY_TO, None if content.reply_to is None else content.reply_to.encode("ascii")),
         (DATA, content.data),
         (CONTROL, None if content.control is None else _CONTROL.pack(content.control)),
+        (LIFE, None if content.life_ms is None else _LIFE.pack(content.life_ms)),
+        (MENTIONS, b"".join(map(_MENTION.pack, sorted(set(content.mentions)))) or None),
     ]
     return bytes((VERSION, content.kind)) + b"".join(
         _FIELD.pack(number, len(value)) + value for number, value in fields if value is not None
@@ -62,12 +75,15 @@ def decode_content(data: bytes) -> Content:
         kind = Kind(data[1])
         fields = _fields(data)
         text, reply_to, control = fields.get(TEXT), fields.get(REPLY_TO), fields.get(CONTROL)
+        life, mentions = fields.get(LIFE), fields.get(MENTIONS)
         return Content(
             kind,
             None if text is None else text.decode(),
             None if reply_to is None else _message_id(reply_to),
             fields.get(DATA),
             None if control is None else _CONTROL.unpack(control)[0],
+            None if life is None else _life_ms(life),
+            () if mentions is None else _accounts(mentions),
         )
     except (ValueError, struct.error):
         # Without details: they are private, and errors may be logged.
@@ -94,3 +110,19 @@ def _message_id(raw: bytes) -> str:
     if len(text) > MESSAGE_ID_CHARS or not MESSAGE_ID.match(text):
         raise ValueError
     return text
+
+
+def _life_ms(raw: bytes) -> int:
+    """No timer is written as no field: so a content without one has one encoding."""
+    (life_ms,) = _LIFE.unpack(raw)
+    if not 0 < life_ms <= LIFE_MS_MAX:
+        raise ValueError
+    return life_ms
+
+
+def _accounts(raw: bytes) -> tuple[int, ...]:
+    """Ascending, so that one content has one encoding."""
+    accounts = tuple(account for (account,) in _MENTION.iter_unpack(raw))
+    if not 0 < len(accounts) <= MENTIONS_MAX or list(accounts) != sorted(set(accounts)):
+        raise ValueError
+    return accounts

@@ -13,13 +13,16 @@
     │   ├── ListRolledBack, ListForked, AccountKeyChanged
     │   ├── HandleChanged         a list names another handle than the one before it, or none
     │   ├── HandleDiffers         a list names another handle than the person asked for
+    │   ├── ChainBroken           a group's change that does not follow the known one
+    │   ├── GroupRefused          a group that did not begin as its members say
     │   └── CannotOpen            this device cannot open it: acknowledged as unreadable, so that it is sealed again
     │       ├── NoSession
     │       ├── PrekeyGone        sealed to a key that was used up or deleted
     │       ├── KeySpent          opened before, or its key was deleted
     │       ├── TooFarAhead
     │       ├── Undecipherable    no key fits: forged, damaged, or a state that was lost
-    │       └── NotAsAnnounced    what was sealed is not what the server says it is (tag, id, kind)
+    │       ├── NotAsAnnounced    what was sealed is not what the server says it is (tag, id, kind)
+    │       └── MembershipDiffers sealed for other members of a group than this device knows
     └── StateError                our own stored state
         ├── StateTooNew
         └── StateDamaged
@@ -119,6 +122,18 @@ class HandleDiffers(Rejected):
         super().__init__(f"{wanted!r} was asked for, and the list of account {account:x} {whose}")
 
 
+class ChainBroken(Rejected):
+    def __init__(self, group: int) -> None:
+        self.group = group
+        super().__init__(f"a change of group {group:x} does not follow the last one that is known here")
+
+
+class GroupRefused(Rejected):
+    def __init__(self, group: int, why: str) -> None:
+        self.group, self.why = group, why
+        super().__init__(f"group {group:x} is not what it should be: {why}")
+
+
 class CannotOpen(Rejected):
     """This device cannot open it. No state was changed by trying."""
 
@@ -156,6 +171,12 @@ class NotAsAnnounced(CannotOpen):
     def __init__(self, what: str) -> None:
         self.what = what
         super().__init__(f"the sealed {what} is not the one that was announced")
+
+
+class MembershipDiffers(CannotOpen):
+    def __init__(self, group: int, device: int) -> None:
+        self.group, self.device = group, device
+        super().__init__(f"device {device:x} sealed for other members of group {group:x} than are known here")
 
 
 class StateError(SealingError):

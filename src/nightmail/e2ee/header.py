@@ -25,6 +25,7 @@ _LENGTH = struct.Struct(">H")
 _BLOCK = struct.Struct(f">IIIQ{IDENTITY_BYTES}s32s{CIPHERTEXT_BYTES}s")
 HEADER_BYTES = _HEADER.size
 BLOCK_BYTES = _BLOCK.size
+HEADER_BYTES_MAX = HEADER_BYTES + _LENGTH.size + BLOCK_BYTES
 CIPHERTEXT_BYTES_MIN = 16 + 32
 MADE_MAX = (1 << 53) - 1
 """The largest integer that every language represents exactly. A session with this time can only be matched, not
@@ -83,7 +84,7 @@ def decode_message(data: bytes) -> SealedMessage:
         return SealedMessage(header, None, data[:HEADER_BYTES], data[HEADER_BYTES:])
     if kind != FIRST:
         raise BadEncoding("sealed message", f"type {kind}")
-    end = HEADER_BYTES + _LENGTH.size + BLOCK_BYTES
+    end = HEADER_BYTES_MAX
     if _LENGTH.unpack_from(data, HEADER_BYTES) != (BLOCK_BYTES,) or len(data) < end + CIPHERTEXT_BYTES_MIN:
         raise BadEncoding("sealed message", "its first part has another length")
     signed_id, one_time_id, kem_id, made, identity, ephemeral, ciphertext = _BLOCK.unpack_from(

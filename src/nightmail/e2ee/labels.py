@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from enum import Enum
 
+from nightmail.model.group_chain import HEAD_LABEL
+from nightmail.model.roster import ROSTER_LABEL
+
 
 class Label(bytes, Enum):
     """`nightmail/v1/<purpose>`. None contains a zero byte, and a zero byte follows wherever one begins a message."""
@@ -21,12 +24,17 @@ class Label(bytes, Enum):
     KEM_LAST_RESORT = b"nightmail/v1/kem-last-resort"
     """Differs from that of a one-time key: otherwise the server could hand out one as the other."""
     DEVICE_LIST = b"nightmail/v1/device-list"
+    GROUP_CHANGE = b"nightmail/v1/group-change"
+    GROUP_MESSAGE = b"nightmail/v1/group-message"
 
     # --- hashes ---
     TRANSCRIPT = b"nightmail/v1/transcript"
     SAFETY_NUMBER = b"nightmail/v1/safety-number"
     PIN = b"nightmail/v1/pin"
     """The salt of a registration lock's PIN; it differs from account to account."""
+    GROUP_HEAD = HEAD_LABEL
+    GROUP_ROSTER = ROSTER_LABEL
+    SENDER_KEY_ID = b"nightmail/v1/sender-key-id"
 
     # --- MACs ---
     PROVISION = b"nightmail/v1/provision"
@@ -35,5 +43,6 @@ class Label(bytes, Enum):
     PQXDH = b"nightmail/v1/pqxdh"
     ROOT = b"nightmail/v1/root"
     MESSAGE_KEYS = b"nightmail/v1/message-keys"
+    GROUP_MESSAGE_KEYS = b"nightmail/v1/group-message-keys"
 
     __str__ = Enum.__str__

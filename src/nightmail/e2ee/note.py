@@ -69,11 +69,12 @@ def pack(note: Note) -> bytes:
     return pad(_HEAD.pack(VERSION, flags, note.nonce, note.stamp, len(ident)) + ident + body)
 
 
-def travelling_bytes(content: bytes) -> int:
-    """How many bytes of a content are sealed: a text is compressed if its recipients can inflate it."""
-    if content[1] == Kind.TEXT and DEFLATE_BYTES_MIN <= len(content) <= CONTENT_BYTES_MAX:
-        return min(len(content), len(deflate(content)))
-    return len(content)
+def padded_bytes_max(content: bytes) -> int:
+    """The longest plaintext that a note with this content can have, the cipher's padding included."""
+    body_bytes = len(content)
+    if content[1] == Kind.TEXT and body_bytes >= DEFLATE_BYTES_MIN:
+        body_bytes = min(body_bytes, len(deflate(content)))
+    return bucket(_HEAD.size + MESSAGE_ID_CHARS + body_bytes)
 
 
 def unpack(plaintext: bytes) -> Note:

@@ -28,7 +28,11 @@ from .quiet import Quiet
 from .session import RatchetSession
 
 SESSIONS_MAX = 5
-"""Per device. Older ones only serve messages that are still under way."""
+"""Per device. Older ones only serve messages that are still under way.
+
+Beyond it the oldest is dropped: the younger a session, the more likely something sealed in it is still under way. A
+message of a dropped session is sealed again. More sessions would make a forged header cost more: each of them is tried.
+"""
 RESTART_MS = 3_600_000
 
 

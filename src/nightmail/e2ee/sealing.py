@@ -14,7 +14,9 @@ from nightmail.model.rows import Entry
 from . import note as notes
 from . import peers
 from .chance import SYSTEM, Chance
+from .cipher import MAC_BYTES
 from .errors import WrongDevice
+from .header import HEADER_BYTES_MAX
 from .keys import DeviceKeys
 from .note import Note
 from .peers import Peer
@@ -25,6 +27,11 @@ class OpenedNote(NamedTuple):
     peer: Peer
     note: Note
     spent_prekey: bool
+
+
+def envelope_bytes_max(content: bytes) -> int:
+    """The longest envelope in which this content can travel: that of the first message of a session."""
+    return HEADER_BYTES_MAX + notes.padded_bytes_max(content) + MAC_BYTES
 
 
 def seal_note(peer: Peer, note: Note) -> tuple[Peer, bytes]:

@@ -13,9 +13,11 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from .errors import StateDamaged, StateTooNew
+from .group_chain import Membership
 from .keys import DeviceKeys
 from .peers import Peer
 from .quiet import Quiet
+from .sender_keys import ReceivingChain, SenderChain
 
 T = TypeVar("T", bound=Quiet)
 Lift: TypeAlias = Callable[[list[Any]], list[Any]]
@@ -36,6 +38,9 @@ class StoredForm(NamedTuple):
 
 KEYS = StoredForm("device keys", 1)
 PEER = StoredForm("sessions", 2)
+SENDER_CHAIN = StoredForm("sender chain", 3)
+RECEIVING_CHAIN = StoredForm("receiving chain", 4)
+MEMBERSHIP = StoredForm("membership", 5)
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_any = msgspec.msgpack.Decoder(list[Any]).decode
@@ -55,6 +60,30 @@ def encode_peer(peer: Peer) -> bytes:
 
 def decode_peer(data: bytes) -> Peer:
     return decode_state(data, PEER, Peer)
+
+
+def encode_sender_chain(chain: SenderChain) -> bytes:
+    return bytes((SENDER_CHAIN.number, SENDER_CHAIN.newest)) + _encode(chain)
+
+
+def decode_sender_chain(data: bytes) -> SenderChain:
+    return decode_state(data, SENDER_CHAIN, SenderChain)
+
+
+def encode_receiving_chain(chain: ReceivingChain) -> bytes:
+    return bytes((RECEIVING_CHAIN.number, RECEIVING_CHAIN.newest)) + _encode(chain)
+
+
+def decode_receiving_chain(data: bytes) -> ReceivingChain:
+    return decode_state(data, RECEIVING_CHAIN, ReceivingChain)
+
+
+def encode_membership(membership: Membership) -> bytes:
+    return bytes((MEMBERSHIP.number, MEMBERSHIP.newest)) + _encode(membership)
+
+
+def decode_membership(data: bytes) -> Membership:
+    return decode_state(data, MEMBERSHIP, Membership)
 
 
 def decode_state(data: bytes, form: StoredForm, into: type[T]) -> T:

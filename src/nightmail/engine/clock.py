@@ -23,6 +23,8 @@ from nightmail.model.clock import ClockSeen, ClockState
 from nightmail.model.limits import DAY_MS
 from nightmail.model.records import ClockBelieved
 
+BELIEVED = ClockState.BELIEVED
+
 
 class ClockLimits(Struct, frozen=True):
     leap_ms: int = 60_000
@@ -58,27 +60,44 @@ class BatchClock:
         """The time of pace 0 by the wall clock that is doubted; None if it is not."""
         self._since = 0
         """Since when it is doubted, by the pace."""
-        self._doubted_from = 0
-        """The time at which the doubt began."""
+        self.doubted_from = 0
+        """The time when the doubt began; 0: the wall clock is not doubted."""
         self._last = 0
-        self.seen = ClockSeen(ClockState.BELIEVED, 0, 0)
+        self.seen = ClockSeen(BELIEVED, 0, 0)
         """As of the last call."""
 
     def __call__(self) -> int:
-        pace, wall, stored, limits = self._pace(), self._wall(), self._stored(), self._limits
+        pace, wall, stored = self._pace(), self._wall(), self._stored()
+        start = self._start
+        if (
+            # The usual case, asked for every batch: a clock that was believed neither leaps nor is set back.
+            self.seen.state is BELIEVED
+            and start is not None
+            and self._last <= wall
+            and stored <= wall <= start + pace + self._bound
+        ):
+            self._start, self._last, self.seen = wall - pace, wall, ClockSeen(BELIEVED, wall, wall)
+            return wall
+        return self._judge(pace, wall, stored)
+
+    def _judge(self, pace: int, wall: int, stored: int) -> int:
+        """The time that is gone by, and what is thought of the wall clock."""
+        limits = self._limits
         if self._start is None:
             self._start = (max(stored, self._folder_ms) or wall) - pace
         expected = max(self._start + pace, stored)
         ahead = wall - expected
         if ahead <= self._bound:
-            self._start, self._doubted = wall - pace, None
-            state = ClockState.BEHIND if wall < stored - limits.leap_ms else ClockState.BELIEVED
-            if state is ClockState.BELIEVED:
+            self._start = wall - pace
+            self._doubted, self.doubted_from = None, 0
+            state = ClockState.BEHIND if wall < stored - limits.leap_ms else BELIEVED
+            if state is BELIEVED:
                 self._bound = limits.leap_ms
         else:
             state = ClockState.AHEAD
             self._doubt(wall - pace, pace, expected)
-        time = self._start + pace
+        # What is filed during a doubt has a later time than what was filed before it.
+        time = max(self._start + pace, self.doubted_from + 1)
         if time < self._last <= time + limits.leap_ms:
             time = self._last  # Set back a little: the log's times need not go back.
         self._last = time
@@ -89,7 +108,7 @@ class BatchClock:
 
     def _doubt(self, start: int, pace: int, time: int) -> None:
         if self._doubted is None:
-            self._doubted_from = time
+            self.doubted_from = max(time - 1, self._stored())
         if self._doubted is None or abs(start - self._doubted) > self._limits.leap_ms:
             self._doubted, self._since = start, pace  # It must last from here on.
 
@@ -100,8 +119,9 @@ class BatchClock:
         """
         if self._doubted is None or self._pace() - self._since < self._limits.lasting_ms:
             return None
-        return ClockBelieved(self._doubted_from, self._wall())
+        return ClockBelieved(self.doubted_from, self._wall())
 
     def believe(self) -> None:
         """For a shard of fold 1, which does not take that record."""
-        self._start, self._doubted = self._wall() - self._pace(), None
+        self._start = self._wall() - self._pace()
+        self._doubted, self.doubted_from = None, 0

@@ -7,17 +7,26 @@ Never:   a socket: sessions have those.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 
+from nightmail.core import letter_pages, letters_seen
+from nightmail.core.groups import answering
+from nightmail.core.letter_pages import Listing
+from nightmail.core.letters_seen import LetterSeen
 from nightmail.core.mailbox import needs_offer, offer
 from nightmail.core.receipts import needs_receipts, receipts_after
-from nightmail.core.state import ShardState
+from nightmail.core.schedules import reading
+from nightmail.core.schedules.reading import ScheduleListing, ScheduleSeen
+from nightmail.core.state import ShardState, missing_row
 from nightmail.model.answers import Said
-from nightmail.model.effects import Answer, Dismissed, Effect, Grew, Low, ReceiptsGrew
+from nightmail.model.effects import Answer, Call, Dismissed, Effect, Grew, Low, ReceiptsGrew
+from nightmail.model.group_questions import GroupAnswer, GroupQuestion, ToldSoFar
 from nightmail.model.ids import MessageId
 from nightmail.model.records import Record
-from nightmail.model.rows import Account, Entry, Gap, Kept, Need, PendingReceipt, RowKey
+from nightmail.model.rows import Account, Entry, Gap, Kept, KnownAccounts, Need, PendingReceipt, RowKey
+from nightmail.model.schedule_rows import ScheduleState
 from nightmail.model.traces import Trace
 from nightmail.model.words import Lane, Reason
 
@@ -33,6 +42,8 @@ LINE_BITS = 64 - REF_BITS
 ASK_AGAIN_MS = 1_000
 """Then a question is asked again: rows could not be read, or the state was rebuilt meanwhile."""
 
+_ciphertext_of = attrgetter("ciphertext")
+
 
 class LoopDesk:
     """A `Desk`. Give `on_effects` to the loop, and the loop to `attend`."""
@@ -45,10 +56,15 @@ class LoopDesk:
         self._loop: Loop | None = None
         self._listener: Listener | None = None
         self._tracer: Tracer | None = None
+        self._on_call: Callable[[Call], None] | None = None
 
-    def attend(self, loop: Loop, *listeners: Listener, tracer: Tracer | None = None) -> None:
-        """Each listener is told everything, in the order given. Without a tracer nothing is traced."""
-        self._loop, self._listener, self._tracer = loop, together(*listeners), tracer
+    def attend(
+        self, loop: Loop, *listeners: Listener, tracer: Tracer | None = None,
+        on_call: Callable[[Call], None] | None = None,
+    ) -> None:  # fmt: skip
+        """Each listener is told everything, in the order given. Without a tracer nothing is traced; without `on_call`
+        no webhook is called."""
+        self._loop, self._listener, self._tracer, self._on_call = loop, together(*listeners), tracer, on_call
 
     # --- in -----------------------------------------------------------------------------------
 
@@ -63,6 +79,14 @@ class LoopDesk:
     def submit(self, records: Sequence[Record]) -> None:
         assert self._loop is not None
         self._loop.submit_all(records)
+
+    @property
+    def shards(self) -> int:
+        return 1
+
+    def submit_to(self, shard: int, record: Record) -> None:
+        assert shard == 0
+        self.submit([record])
 
     def note_connection(self, device: int, *, here: bool) -> None:
         assert self._loop is not None
@@ -105,6 +129,37 @@ class LoopDesk:
                 lambda state: then(state.accounts[account]),
             )
 
+    def relations(self, account: int, then: Callable[[Account | None, KnownAccounts | None], None]) -> None:
+        state = self._state
+        # Every watched account is looked at again and again: in the tables' own dicts.
+        if state is not None and account in (rows := state.accounts.rows) and account in (known := state.known.rows):
+            then(rows[account], known[account])
+        else:
+            self._wait(
+                lambda state: _needs_relations(state, account),
+                lambda state: then(state.accounts[account], state.known[account]),
+            )
+
+    def about_group(self, question: GroupQuestion, then: Callable[[GroupAnswer], None]) -> None:
+        state = self._state
+        if state is not None and not answering.needs_answer(state, question):
+            then(answering.answer(state, question))
+        else:
+            self._wait(
+                lambda state: answering.needs_answer(state, question),
+                lambda state: then(answering.answer(state, question)),
+            )
+
+    def high_heads(self, devices: Sequence[int], told: ToldSoFar, then: Callable[[Mapping[int, int]], None]) -> None:
+        state = self._state
+        if state is not None and not _needs_mailboxes(state, devices):
+            then(_high_heads(state, devices))
+        else:
+            self._wait(lambda state: _needs_mailboxes(state, devices), lambda state: then(_high_heads(state, devices)))
+
+    def attend_group(self, group: int, *, here: bool) -> None:
+        """The listener is told everything in any case."""
+
     def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:
         MessageId.parse(message_id)
         assert self._loop is not None
@@ -112,6 +167,40 @@ class LoopDesk:
             then(None)
             return
         self._tracer.ask(message_id, *self._loop.unsaved_notes(), then)
+
+    # --- schedules and dead letters -----------------------------------------------------------
+
+    def schedule(self, account: int, ident: str, then: Callable[[ScheduleSeen | None], None]) -> None:
+        self._wait(
+            lambda state: reading.needs_one(state, account, ident),
+            lambda state: then(reading.one(state, account, ident)),
+        )
+
+    def schedules(
+        self, account: int, wanted: ScheduleState | None, before: int, then: Callable[[ScheduleListing], None]
+    ) -> None:
+        self._wait(
+            lambda state: reading.needs_listing(state, account, wanted, before),
+            lambda state: then(reading.listing(state, account, wanted, before)),
+        )
+
+    def letter_counts(self, shard: int, then: Callable[[Mapping[str, int]], None]) -> None:
+        assert shard == 0
+        self._wait(letter_pages.needs_counts, lambda state: then(letter_pages.counts(state)))
+
+    def letters(self, shard: int, error: str, page: int, then: Callable[[Listing], None]) -> None:
+        assert shard == 0
+        self._wait(
+            lambda state: letter_pages.needs_listing(state, error, page),
+            lambda state: then(letter_pages.listing(state, error, page)),
+        )
+
+    def letter(self, shard: int, offset: int, then: Callable[[LetterSeen | None], None]) -> None:
+        assert shard == 0
+        self._wait(
+            lambda state: letters_seen.needs_letter(state, offset),
+            lambda state: then(letters_seen.letter_seen(state, offset)),
+        )
 
     @property
     def _state(self) -> ShardState | None:
@@ -133,23 +222,44 @@ class LoopDesk:
     def on_effects(self, effects: Sequence[Effect]) -> None:
         lines, listener = self._lines, self._listener
         assert listener is not None
-        grown: dict[tuple[int, Lane], None] = {}
+        grown: dict[Grew, None] = {}
         """A busy device is told once, however much came."""
         for effect in effects:
             if type(effect) is Answer:
                 if on_answer := lines.get(effect.via >> REF_BITS):
                     on_answer(effect.via & REF_MASK, effect.said)
             elif type(effect) is Grew:
-                grown[effect.device, effect.lane] = None
+                grown[effect] = None
             elif type(effect) is ReceiptsGrew:
                 listener.changed(effect.device)
             elif type(effect) is Dismissed:
                 listener.dismissed(effect.device)
             elif type(effect) is Low:
                 listener.low(effect.device)
-        for device, lane in grown:
-            listener.grew(device, lane)
+            elif type(effect) is Call and self._on_call:
+                self._on_call(effect)
+        for grew in grown:
+            listener.grew(grew.device, grew.lane)
         listener.settled()
+
+
+def _needs_relations(state: ShardState, account: int) -> list[Need]:
+    missing: list[Need] = []
+    missing_row(state.accounts, Kept.ACCOUNT, account, missing)
+    missing_row(state.known, Kept.KNOWN, account, missing)
+    return missing
+
+
+def _needs_mailboxes(state: ShardState, devices: Sequence[int]) -> list[Need]:
+    missing: list[Need] = []
+    for device in devices:
+        missing_row(state.mailboxes, Kept.MAILBOX, device, missing)
+    return missing
+
+
+def _high_heads(state: ShardState, devices: Sequence[int]) -> dict[int, int]:
+    boxes = ((device, state.mailboxes[device]) for device in devices)
+    return {device: box.lanes[Lane.HIGH].head if box else 0 for device, box in boxes}
 
 
 def _offer_at_once(
@@ -164,13 +274,9 @@ def _offer_at_once(
     if queue.gaps or not queue.acked <= after < head or len(entries) != queue.waiting:
         return None
     last = min(head, after + limit)
-    run: list[Entry] = []
-    size = 0
-    for seq in range(after + 1, last + 1):
-        entry = entries[seq]
-        run.append(entry)
-        size += len(entry.ciphertext)
-    return ([(after + 1, tuple(run))], head > last) if size <= limit_bytes else None
+    run = tuple(map(entries.__getitem__, range(after + 1, last + 1)))
+    size = sum(map(len, map(_ciphertext_of, run)))
+    return ([(after + 1, run)], head > last) if size <= limit_bytes else None
 
 
 def _offer(

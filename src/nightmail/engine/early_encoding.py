@@ -19,7 +19,7 @@ import msgspec
 
 from nightmail.core.state import SHARD, ShardState, Table, encode_row
 from nightmail.model.notes import Note
-from nightmail.model.rows import Kept
+from nightmail.model.rows import PAIRED, Kept
 
 from .ports import Saving, saving
 
@@ -178,13 +178,13 @@ class EarlyEncoding:
 
     def _of(self, state: ShardState) -> list[_EarlyRows]:
         if not self._tables:
-            kinds = (Kept.STREAM, *state.by_number)
+            kinds = (*state.by_pair, *state.by_number)
             self._tables = [_EarlyRows(kind, table) for kind, table in zip(kinds, state.tables(), strict=True)]
         return self._tables
 
 
 def _save(kind: Kept, number: Any, version: int, row: object) -> Saving:
-    a, b = number if kind is Kept.STREAM else (number, 0)
+    a, b = number if kind in PAIRED else (number, 0)
     return kind, a, b, version, None if row is None else encode_row(row)
 
 

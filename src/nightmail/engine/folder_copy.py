@@ -31,6 +31,7 @@ from .ports import Damaged, EngineError, InUse, Unwritable
 from .sqlite import FILE_NAME
 from .sqlite.connect import explain
 from .sqlite.database_file import DatabaseFile
+from .sqlite.presence_file import PRESENCE_NAME, copy_presence
 from .sqlite.snapshot import Snapshot
 
 Progress = Callable[[str, int, int], None]
@@ -72,7 +73,7 @@ def back_up(folder: Path, to: Path, progress: Progress) -> Checked:
         for nth, number in enumerate(numbers, 1):
             _copy_segment(files, rows.found.identity, number, OsFiles(draft))
             progress("copying the log", nth, len(numbers))
-        _copy_others(folder, draft)
+        _copy_others(folder, draft, served=served)
         _finish(draft, progress)
     return Checked(served, rows.found.pointer, last, total, 0)
 
@@ -165,11 +166,14 @@ def _writing(to: Path) -> Generator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _copy_others(folder: Path, draft: Path) -> None:
-    """The secrets of the server. Not what is made at each start."""
+def _copy_others(folder: Path, draft: Path, *, served: bool) -> None:
+    """The secrets of the server, and what it knows of people's presence. Not what is made at each start."""
+    if served:
+        copy_presence(folder, draft)
     for path in sorted(folder.iterdir()):
         made_again = path.name.startswith(FILE_NAME) or number_of(path.name) is not None or path.name == LOCK_NAME
-        if path.is_file() and not made_again:
+        is_copied = served and path.name.startswith(PRESENCE_NAME)
+        if path.is_file() and not made_again and not is_copied:
             shutil.copyfile(path, draft / path.name)
 
 

@@ -32,6 +32,7 @@ from nightmail.model.notes import ConnectionChanged, Note
 from nightmail.model.records import (
     Acked,
     AnyBody,
+    ClockDoubted,
     FoldRaised,
     LimitsSet,
     ReceiptsAcked,
@@ -50,6 +51,7 @@ from .folding import Durable, Folded, Folding
 from .forwarder import Forwarder
 from .ports import Checkpoint, EngineError, Log, Rows, Stored
 from .saver import Saver, SaverLimits
+from .watcher import Watcher
 
 TRIM_MS = 60_000
 """How often the log may age when nothing happens."""
@@ -85,25 +87,6 @@ class LoopLimits(Struct, frozen=True):
     clock: ClockLimits = ClockLimits()
 
 
-class Watcher:
-    """What the loop tells an operator. Does nothing; replace what you care about."""
-
-    def on_poison(self, offset: int, error: Exception) -> None:
-        """A record could not be applied and was set aside."""
-
-    def on_trouble(self, why: str) -> None:
-        """Checkpoints keep failing, or rows cannot be read. Nothing is lost, but nothing gets better by itself."""
-
-    def on_clock(self, seen: ClockSeen) -> None:
-        """The wall clock begins to be doubted, or is far behind the shard's time, or neither any more."""
-
-    def on_saved(self, checkpoint: Checkpoint) -> None:
-        """A checkpoint is durable."""
-
-    def on_repeated(self) -> None:
-        """A retry was answered from memory."""
-
-
 class Loop:
     """One shard: the only place where its log, its fold and its rows meet."""
 
@@ -132,7 +115,7 @@ class Loop:
         self._watcher = watcher or Watcher()
         self.limits = limits or LoopLimits()
         self._clock = BatchClock(
-            clock, self._pace, lambda: self.state.now, folder_ms, self.limits.clock, self._watcher.on_clock
+            clock, self._pace, lambda: self.state.shard.now, folder_ms, self.limits.clock, self._watcher.on_clock
         )
         self._folding = Folding(
             log, rows, new_state, self._folded, self._watcher.on_poison, self._watcher.on_trouble, self._begin
@@ -242,18 +225,23 @@ class Loop:
     def submit_all(self, records: Sequence[Record]) -> None:
         """Take what came in one frame."""
         state, waiting, data = self._folding.state, self._records, self._data
-        if self._overloaded or self._log.tight or not self.ready or state.shard.fold < state.newest_fold:
+        if self._overloaded or self._log.tight or not self.ready:
             for record in records:
                 self.submit(record)
             return
+        fold = FOLDS[state.shard.fold]
         for record in records:
             body = record.body
-            if type(body) is Sent and (known := answer_from_memory(state, record.by, body)):
-                self._watcher.on_repeated()
-                self._say(record, known)
-            else:
-                data.append(encode_record(record))
-                waiting.append(record)
+            if type(body) is Sent:  # Every fold takes it.
+                if known := answer_from_memory(state, record.by, body):
+                    self._watcher.on_repeated()
+                    self._say(record, known)
+                    continue
+            elif type(body) not in fold:
+                self._say(record, NotYet())
+                continue
+            data.append(encode_record(record))
+            waiting.append(record)
 
     def note_connection(self, device: int, *, here: bool) -> None:
         """A line for the delivery log. It is saved with the next record that is, so only so many wait for one."""
@@ -287,14 +275,26 @@ class Loop:
             self._send()
 
     def _send(self) -> None:
-        limits = self.limits
+        at, limits = self._clock(), self.limits
+        if self._clock.doubted_from or self._folding.state.shard.doubted_from:
+            self._note_doubt()
         count = count_fitting(self._data, limits.batch_records, min(limits.batch_bytes, self._log.batch_bytes_max))
         records, data = self._records[:count], self._data[:count]
         del self._records[:count], self._data[:count]
-        at = self._clock()
         self._went_at = self._pace()
         self._appending = Durable(0, at, data, records)
         self._log.append(at, data, self._appended)
+
+    def _note_doubt(self) -> None:
+        """Write down that a doubt begins or ends, before what is filed in this batch: a crash may follow."""
+        if bool(self._clock.doubted_from) != bool(self.state.shard.doubted_from):
+            self._say_first(ClockDoubted(self._clock.doubted_from))
+
+    def _say_first(self, body: AnyBody) -> None:
+        """Like a `Ticked`, whatever else is refused: what is too old must be able to end."""
+        if self.state.shard.fold >= body.since:
+            self._records.insert(0, record := Record(SERVER, 0, body))
+            self._data.insert(0, encode_record(record))
 
     def tick(self) -> None:
         """Let time pass: what is due becomes a record, what is unsaved becomes a checkpoint."""
@@ -311,7 +311,7 @@ class Loop:
         if self._unheard and now - self._failed_at >= REPEAT_MS:
             self._repeat_acks()
         self._believe_clock(now)
-        self._let_time_pass()
+        self._let_time_pass(self._clock())
         self.flush()
         self.save()
         if now - self._trimmed_at >= (TRIM_TIGHT_MS if self._log.tight else TRIM_MS):
@@ -320,10 +320,11 @@ class Loop:
             self._forgot_at = now
             self._rows.forget(self._clock() - self.limits.notes_ms)
 
-    def _let_time_pass(self) -> None:
+    def _let_time_pass(self, now: int) -> None:
         """Have what is due looked at, whatever else is in the log; by one `Ticked` at a time, so that all get on."""
-        folded = self._tick_end is not None and self.state.offset >= self._tick_end
-        if folded and is_due(self.state, self._clock()):
+        state = self._folding.state
+        folded = self._tick_end is not None and state.offset >= self._tick_end
+        if folded and is_due(state, now):
             self._tick_end = None
             self._data.append(encode_record(TICK))
             self._records.append(TICK)
@@ -335,11 +336,7 @@ class Loop:
             self._believed_at = now
             if self.state.shard.fold < believed.since:
                 self._clock.believe()
-                return
-            # Like a `Ticked`, whatever else is refused: what is too old must be able to end.
-            record = Record(SERVER, 0, believed)
-            self._data.append(encode_record(record))
-            self._records.append(record)
+            self._say_first(believed)
 
     def save(self, *, at_once: bool = False) -> None:
         """Take a checkpoint if one is due (or `at_once`), and go on saving the one that was taken."""
@@ -467,7 +464,9 @@ class Loop:
             if folded.effects:
                 self._on_effects(folded.effects)
         if self.ready:
-            self._let_time_pass()  # There may be more than one `Ticked` takes: the next one follows at once.
+            # There may be more than one `Ticked` takes: the next one follows at once. What became due since this batch
+            # went out is seen by `tick`, so the clock need not be asked once more per batch.
+            self._let_time_pass(self._folding.state.shard.now)
 
     def _rebuild(self) -> None:
         if self._saver.under_way:

@@ -1,4 +1,4 @@
-"""What the loop needs of the world, and what sessions need of the loop: Log, Rows, Desk, Registry.
+"""What the loop needs of the world, and what sessions need of the loop: Log, Rows, Desk, Registry, Presence.
 
 Implementations stand beside this file, named for their technology; one conformance suite holds
 them all to the words below.
@@ -10,16 +10,21 @@ the call returns). An implementation with threads of its own is given a `Post` t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
+from nightmail.core.letter_pages import Listing
+from nightmail.core.letters_seen import LetterSeen
+from nightmail.core.schedules.reading import ScheduleListing, ScheduleSeen
 from nightmail.model.answers import Said
+from nightmail.model.group_questions import GroupAnswer, GroupQuestion, ToldSoFar
 from nightmail.model.records import Record
-from nightmail.model.rows import Account, Entry, EntryRange, Gap, Kept, Need, PendingReceipt, RowKey
+from nightmail.model.rows import Account, Entry, EntryRange, Gap, Kept, KnownAccounts, Need, PendingReceipt, RowKey
+from nightmail.model.schedule_rows import ScheduleState
 from nightmail.model.traces import Trace
-from nightmail.model.words import Lane
+from nightmail.model.words import Audience, Lane
 
 Post: TypeAlias = Callable[[Callable[[], None]], None]
 """Run this on the loop's thread, soon. May be called from any thread."""
@@ -289,6 +294,21 @@ class Mailboxes(Protocol):
         """Its row, at least as new as every answer that any node gave before the call."""
         ...
 
+    def relations(self, account: int, then: Callable[[Account | None, KnownAccounts | None], None]) -> None:
+        """Its row and whom it knows, each as new as `account` shows it."""
+        ...
+
+    def about_group(self, question: GroupQuestion, then: Callable[[GroupAnswer], None]) -> None:
+        """Answered by the group's shard. Its chain and its members are as new as `account` shows an account."""
+        ...
+
+    def high_heads(self, devices: Sequence[int], told: ToldSoFar, then: Callable[[Mapping[int, int]], None]) -> None:
+        """Device → the newest number of its high lane, once their shard has taken all that `told` counts.
+
+        All devices are of one shard. One without a mailbox has 0.
+        """
+        ...
+
     def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:
         """What the delivery log knows about a message; None: it could not be read. Raises ValueError for no id.
 
@@ -309,6 +329,45 @@ class Desk(Mailboxes, Protocol):
     def submit(self, records: Sequence[Record]) -> None:
         """Take records whose form and rights were checked."""
         ...
+
+    @property
+    def shards(self) -> int:
+        """How many there are, numbered from 0."""
+        ...
+
+    def attend_group(self, group: int, *, here: bool) -> None:
+        """Somebody here is to be told when the group's log grows (`here`), or nobody any longer.
+
+        `Listener.grew` then tells it of the group's device 0; if news may have been lost, it is told in vain.
+        """
+        ...
+
+    def submit_to(self, shard: int, record: Record) -> None:
+        """Take a record for one shard, whatever its home: what concerns shards as a whole is said to each of them."""
+        ...
+
+
+class Schedules(Protocol):
+    """Answers what is asked about scheduled messages and dead letters. `then` is called once; rows are shown as
+    `Mailboxes` shows them."""
+
+    def schedule(self, account: int, ident: str, then: Callable[[ScheduleSeen | None], None]) -> None: ...
+
+    def schedules(
+        self, account: int, wanted: ScheduleState | None, before: int, then: Callable[[ScheduleListing], None]
+    ) -> None:
+        """Those in one state, or in any, below the serial `before`; 0: the newest."""
+        ...
+
+    def letter_counts(self, shard: int, then: Callable[[Mapping[str, int]], None]) -> None:
+        """Error class → how many letters of a shard are listed under it."""
+        ...
+
+    def letters(self, shard: int, error: str, page: int, then: Callable[[Listing], None]) -> None:
+        """A page of the letters of one class; 0: the newest."""
+        ...
+
+    def letter(self, shard: int, offset: int, then: Callable[[LetterSeen | None], None]) -> None: ...
 
 
 # --- the registry -----------------------------------------------------------------------------
@@ -339,6 +398,64 @@ class Registry(Protocol):
         ...
 
 
+# --- presence ---------------------------------------------------------------------------------
+
+
+class Sighting(NamedTuple):
+    """What is known of one account. Who may see it is not decided here."""
+
+    online: bool
+    last_seen: int
+    """Its last heartbeat in the foreground, in milliseconds since 1970; 0: none is known."""
+    audience: Audience
+
+
+class PresenceListener(Protocol):
+    def presence_changed(self, account: int) -> None:
+        """It has come online or gone offline."""
+        ...
+
+    def audience_changed(self, account: int) -> None:
+        """It shows its presence to others than before."""
+        ...
+
+
+class Presence(Protocol):
+    """Who is online, who was last seen when, and who may see it. Nothing of this is in the log.
+
+    Who is online may be lost at any time, and comes back with the next heartbeats. The rest is durable: an audience
+    before it is confirmed, the last heartbeats some seconds later.
+    """
+
+    def attend(self, listener: PresenceListener) -> None:
+        """Tell this listener of every change. Called once, before anything else."""
+        ...
+
+    def beat(self, device: int, now: int) -> None:
+        """The device is in the foreground: its account is online until `now` + lifetime, unless it leaves."""
+        ...
+
+    def leave(self, device: int) -> None:
+        """The device is gone, or in the background. May be called again."""
+        ...
+
+    def sightings(self, accounts: Collection[int], then: Callable[[Mapping[int, Sighting] | Failed], None]) -> None:
+        """What is known of each of these accounts, also of one that does not exist."""
+        ...
+
+    def show_to(self, account: int, audience: Audience, then: Callable[[Failed | None], None]) -> None:
+        """Make the account's choice durable; it counts from when `then` is called."""
+        ...
+
+    def forget(self, account: int) -> None:
+        """The account is no more: remove what is stored of it."""
+        ...
+
+    def tick(self, now: int) -> None:
+        """Let lifetimes end, and store heartbeats. To be called often."""
+        ...
+
+
 __all__ = [
     "RECORD_OVERHEAD",
     "REF_BITS",
@@ -357,11 +474,14 @@ __all__ = [
     "Offered",
     "Overtaken",
     "Post",
+    "Presence",
+    "PresenceListener",
     "Registry",
     "RowKey",
     "Rows",
     "Saving",
     "Seat",
+    "Sighting",
     "Stored",
     "TooNew",
     "TrimmedAway",

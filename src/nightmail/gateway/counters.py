@@ -48,8 +48,10 @@ class RefusalCounts:
 class Counters(RefusalCounts):
     __slots__ = (
         "bytes_in", "bytes_out", "claims_limited", "closed", "connected", "displaced", "drained", "frames_in",
-        "frames_out", "links_limited", "malformed", "not_admitted", "rate_limited", "repeated",
-        "requests_limited", "strangers_dropped", "submitted", "suspected", "too_fast", "unauthorized",
+        "frames_out", "group_entries_pushed", "group_heads_told", "groups_asked", "groups_limited", "links_limited",
+        "malformed", "not_admitted", "presence_limited", "presence_told",
+        "rate_limited", "repeated", "requests_limited", "strangers_dropped", "submitted", "suspected", "too_fast",
+        "typing_limited", "typing_passed", "unauthorized",
     )  # fmt: skip
 
     def __init__(self) -> None:

@@ -22,9 +22,11 @@ from .handshake import HttpRefusal, answer_handshake, path_of
 from .proxies import Proxies
 from .requests import HttpPlaces, Requests
 from .session import LINGER_MS
-from .websocket import WebSocket
+from .websocket import WebSocket, WebSocketRules
 
 END = b"\r\n\r\n"
+EMPTY = bytearray()
+"""Nothing is ever added to it."""
 TOO_LARGE = HttpRefusal("431 Request Header Fields Too Large")
 
 Handler = Callable[[str], asyncio.Protocol]
@@ -34,11 +36,12 @@ Handler = Callable[[str], asyncio.Protocol]
 class Door(asyncio.Protocol):
     """Holds a connection for its first few hundred bytes."""
 
-    __slots__ = ("_decided", "_gateway", "_head", "_http", "_proxies", "_transport")
+    __slots__ = ("_decided", "_gateway", "_head", "_http", "_proxies", "_rules", "_transport")
 
-    def __init__(self, gateway: Gateway, http: Handler, proxies: Proxies) -> None:
-        self._gateway, self._http, self._proxies = gateway, http, proxies
+    def __init__(self, gateway: Gateway, http: Handler, proxies: Proxies, rules: WebSocketRules) -> None:
+        self._gateway, self._http, self._proxies, self._rules = gateway, http, proxies, rules
         self._head = bytearray()
+        """`EMPTY` once it is no longer wanted."""
         self._decided = False
         self._transport: asyncio.Transport | None = None
 
@@ -77,7 +80,7 @@ class Door(asyncio.Protocol):
                 assert self._transport is not None
                 self._decided = True
                 self._transport.pause_reading()
-                gateway.greet(lambda: self._hand_over(network(address)))
+                gateway.turns.request(lambda: self._hand_over(network(address)))
         elif wait_ms := gateway.admit(address):
             self._refuse(HttpRefusal("503 Service Unavailable", _retry_after(wait_ms)))
         else:
@@ -98,11 +101,11 @@ class Door(asyncio.Protocol):
     def _leave(self) -> None:
         """The connection was taken over, or is gone. The timer still refers to this door, so it keeps nothing."""
         self._transport = None
-        self._head = bytearray()
+        self._head = EMPTY
         self._gateway.admission.remove_caller(self)
 
     def _hand_over(self, network: str) -> None:
-        """Give the connection to the HTTP server, when it is this newcomer's turn."""
+        """Give the connection to the HTTP server, when it is this request's turn."""
         transport, head = self._transport, bytes(self._head)
         if transport is None:
             return
@@ -124,7 +127,7 @@ class Door(asyncio.Protocol):
             self._refuse(answer)
             return
         self._leave()
-        websocket = WebSocket(gateway.shared.limits, gateway.shared.pace, gateway.turns.next_turn)
+        websocket = WebSocket(self._rules)
         transport.set_protocol(websocket)
         transport.write(answer)
         websocket.begin(transport, gateway.open(websocket, address))
@@ -133,7 +136,7 @@ class Door(asyncio.Protocol):
 
     def _refuse(self, refusal: HttpRefusal) -> None:
         status, headers = refusal
-        transport, self._decided, self._head = self._transport, True, bytearray()
+        transport, self._decided, self._head = self._transport, True, EMPTY
         assert transport is not None
         shared = self._gateway.shared
         shared.wheel.add(shared.pace() + LINGER_MS, self._too_late)
@@ -154,18 +157,19 @@ def _retry_after(wait_ms: int) -> str:
     return f"Retry-After: {-(-wait_ms // 1000)}\r\n"
 
 
-def door(gateway: Gateway, proxies: Proxies, places: HttpPlaces) -> Callable[..., asyncio.Protocol]:
-    """The factory that uvicorn gets as its HTTP protocol: it makes one for each connection."""
+DoorFactory = Callable[[Config, ServerState, dict[str, Any], asyncio.AbstractEventLoop], Callable[[], Door]]
 
-    def build(
-        config: Config,
-        server_state: ServerState,
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> asyncio.Protocol:
+
+def door(gateway: Gateway, proxies: Proxies, places: HttpPlaces) -> DoorFactory:
+    """Takes what uvicorn's HTTP protocol wants, once, and then makes a door for each connection."""
+    rules = WebSocketRules(gateway.shared.limits, gateway.shared.pace, gateway.turns.next_turn)
+
+    def open_up(
+        config: Config, state: ServerState, app_state: dict[str, Any], loop: asyncio.AbstractEventLoop
+    ) -> Callable[[], Door]:
         def http(network: str) -> asyncio.Protocol:
-            return Requests(gateway, places, network, config, server_state, app_state, _loop)
+            return Requests(gateway, places, network, config, state, app_state, loop)
 
-        return Door(gateway, http, proxies)
+        return lambda: Door(gateway, http, proxies, rules)
 
-    return build
+    return open_up

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nightmail.engine.ports import Desk, Registry, Seat
+from nightmail.engine.ports import Desk, Presence, Registry, Seat
 from nightmail.model.forms import Form
+from nightmail.model.ids import DEVICE_BITS
 from nightmail.model.records import Record
 from nightmail.model.words import Lane
 from nightmail.wire.closing import CloseCode
@@ -20,11 +21,18 @@ from nightmail.wire.networks import network
 
 from .admission import Admission
 from .budgets import Budgets
+from .group_limits import GroupLimits
+from .groups import NodeGroups
 from .limits import GatewayLimits
 from .ports import Link, SessionPort, Shared
+from .presence import NodePresence
+from .presence_limits import PresenceLimits
 from .pump import RECEIPTS
 from .session import Session
 from .turns import Turns
+
+INDEX_MASK = (1 << DEVICE_BITS) - 1
+"""Of a device's number. No device has the index 0: that is a group's log."""
 
 
 class Gateway:
@@ -41,14 +49,21 @@ class Gateway:
         node: str,
         soon: Callable[[], None],
         chance: Callable[[], float],
+        presence: tuple[Presence, PresenceLimits] | None = None,
+        groups: GroupLimits | None = None,
     ) -> None:
-        """`soon` asks for a call of `flush` at the end of this turn; `chance` draws from 0 to 1."""
+        """`soon` asks for a call of `flush` at the end of this turn; `chance` draws from 0 to 1.
+
+        Without `presence`, devices are told that nothing of it is known here.
+        """
         self.shared = shared = Shared(desk, form, limits, clock, pace, node)
         self.counters = shared.counters
         self.admission = Admission(limits, shared.counters, pace, chance)
         self.turns = Turns(limits.drains_at_once, soon)
         # Called several times for each message: without another call in between.
         self.ready, self.greet = self.turns.ready, self.turns.greet
+        self.presence = NodePresence(shared, self.turns.next_turn, *presence) if presence else None
+        self.groups = NodeGroups(shared, groups or GroupLimits())
         self._desk, self._registry, self._pace, self._soon = desk, registry, pace, soon
         self.pressed = False
         self.stopping = False
@@ -56,7 +71,7 @@ class Gateway:
         self._sessions: dict[SessionPort, None] = {}
         """In the order in which they connected."""
         self._live: dict[int, SessionPort] = {}
-        self.budgets = Budgets(limits, shared.counters)
+        self.budgets = Budgets(limits, shared.counters, pace())
         self._stop_from = self._to_stop = 0
 
     @property
@@ -133,6 +148,8 @@ class Gateway:
     def grew(self, device: int, lane: Lane) -> None:
         if session := self._live.get(device):
             session.grew(lane)
+        elif not device & INDEX_MASK and lane is Lane.NORMAL:
+            self.groups.attended.grew(device >> DEVICE_BITS)
 
     def changed(self, device: int) -> None:
         if session := self._live.get(device):
@@ -141,6 +158,8 @@ class Gateway:
     def dismissed(self, device: int) -> None:
         if session := self._live.get(device):
             session.close(CloseCode.REMOVED)
+        if self.presence is not None:
+            self.presence.dismissed(device)
 
     def low(self, device: int) -> None:
         self.budgets.low(device, self._pace())
@@ -166,6 +185,8 @@ class Gateway:
     def tick(self, now: int) -> None:
         self.shared.wheel.turn(now)
         self.turns.tick()
+        if self.presence is not None:
+            self.presence.tick(now)
         if self.stopping:
             self._send_away(now)
 

@@ -50,11 +50,16 @@ class GatewayLimits(Struct, frozen=True):
     young_claims_per_minute: int = 20
     """Likewise, of an account that has registered recently."""
     young_ms: int = 86_400_000
-    """How long that is, in ms. The server forgets it when it starts."""
+    """How long that is, in ms. When the server starts, it knows no account's age: all count as registered then."""
     address_claims_per_minute: int = 300
     """Key bundles that all accounts of one address may claim in a minute."""
     address_device_claims_per_minute: int = 20
     """Of these, from one device. While few keys of the device are left, a tenth of it."""
+    fellow_claims_per_minute: int = 2_000
+    """Key bundles of fellow members that one account may claim in a minute: a first message to 1,000 people, with two
+    devices each, is on its way within that minute."""
+    address_fellow_claims_per_minute: int = 6_000
+    """Likewise, all accounts of one address. What one device may lose to an address stays as it is."""
     looks_per_s: int = 20
     """Device lists per second and account that are looked up; further ones wait. An unknown account costs ten."""
     looks_burst: int = 500

@@ -11,7 +11,7 @@ Never:   decides anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from nightmail.engine.ports import Desk, Seat
 from nightmail.model.forms import Form
@@ -22,6 +22,10 @@ from .budgets import Budgets
 from .counters import Counters
 from .limits import GatewayLimits
 from .wheel import Wheel
+
+if TYPE_CHECKING:
+    from .groups import NodeGroups
+    from .presence import NodePresence
 
 
 class Link(Protocol):
@@ -50,6 +54,29 @@ class Link(Protocol):
     def stalled(self) -> bool:
         """Whether the peer has not yet confirmed all bytes. Costs more than `unsent`."""
         ...
+
+
+class GoneLink:
+    """The link of a session whose connection is gone: timers that are still set may ask it for anything."""
+
+    def send(self, frame: bytes) -> None: ...
+
+    def close(self, code: int, sentence: str) -> None: ...
+
+    def cut(self) -> None: ...
+
+    def unsent(self) -> int:
+        return 0
+
+    def hold(self) -> None: ...
+
+    def read_on(self) -> None: ...
+
+    def stalled(self) -> bool:
+        return True
+
+
+GONE = GoneLink()
 
 
 class Shared:
@@ -122,6 +149,16 @@ class Host(Protocol):
     @property
     def budgets(self) -> Budgets:
         """What the session's device may do, over all connections."""
+        ...
+
+    @property
+    def presence(self) -> NodePresence | None:
+        """None if this server does not tell of presence."""
+        ...
+
+    @property
+    def groups(self) -> NodeGroups:
+        """Takes what is asked about groups."""
         ...
 
     def greet(self, check: Callable[[], None]) -> None:

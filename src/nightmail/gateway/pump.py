@@ -10,7 +10,8 @@ cursor, as long as the device has credit. So a push, a drain and a slow reader a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 from nightmail.engine.ports import Offered
 from nightmail.model.rows import PendingReceipt
@@ -31,17 +32,24 @@ ORDER = ((Lane.HIGH, 1 << HIGH), (Lane.NORMAL, 1 << NORMAL))
 RTT_UNKNOWN = 0.0
 
 
+class Waker(Protocol):
+    """Not a function: a bound method for each connection would be memory for nothing."""
+
+    def wake(self) -> None:
+        """Something was added to the items that go out, outside of `pull`."""
+        ...
+
+
 class Pump:
     __slots__ = (
         "_acked", "_bytes", "_counters", "_desk", "_device", "_flights", "_fresh", "_handed", "_limits", "_loading",
-        "_out", "_pace", "_repeats", "_rtt", "_rtt_var", "_since", "_wake", "owes",
+        "_out", "_pace", "_repeats", "_rtt", "_rtt_var", "_since", "_waker", "owes",
     )  # fmt: skip
 
     def __init__(
-        self, device: int, cursors: Sequence[int], shared: Shared, out: list[FromServer], wake: Callable[[], None]
+        self, device: int, cursors: Sequence[int], shared: Shared, out: list[FromServer], waker: Waker
     ) -> None:
-        """`wake` is called when something was added to `out` outside of `pull`."""
-        self._device, self._out, self._wake = device, out, wake
+        self._device, self._out, self._waker = device, out, waker
         self._desk, self._limits, self._counters = shared.desk, shared.limits, shared.counters
         self._handed = list(cursors)
         """How far the normal lane, the high lane and the receipts were handed out on this connection."""
@@ -52,8 +60,8 @@ class Pump:
         self._fresh = False
         """`out` holds entries that were not sent before on this connection."""
         self._loading = 0
-        self._flights: list[tuple[int, int, int, int]] = []
-        """Frames with unacknowledged entries: (normal up to, high up to, bytes, when)."""
+        self._flights: list[tuple[int, int, int, int]] | None = None
+        """Frames with unacknowledged entries: (normal up to, high up to, bytes, when); None while there are none."""
         self._bytes = 0
         self._repeats = 0
         self._since = 0
@@ -83,6 +91,8 @@ class Pump:
         while flights and flights[0][0] <= normal and flights[0][1] <= high:
             _, _, size, at = flights.pop(0)
             self._bytes -= size
+            if not flights:
+                self._flights = None
             # One repeat may only mean that the network has become slower: TCP delivered the first offer before it.
             if self._repeats < 2 and not self.owes & OWED_DRAINED:
                 self._measure(now - at)
@@ -106,6 +116,11 @@ class Pump:
     def draining(self) -> bool:
         """Not everything that waited when the device connected has been handed out."""
         return self.owes & OWED_DRAINED != 0
+
+    @property
+    def handed_high(self) -> int:
+        """How far the device was handed its high lane."""
+        return self._handed[HIGH]
 
     @property
     def wants(self) -> bool:
@@ -159,7 +174,7 @@ class Pump:
             if more:
                 self.owes |= 1 << lane
             if not inside:
-                self._wake()
+                self._waker.wake()
 
         self._loading += 1
         self._desk.offer(self._device, lane, after, limit, self._limits.batch_bytes, found)
@@ -185,7 +200,7 @@ class Pump:
                 if len(receipts) >= limit:
                     self.owes |= OWED_RECEIPTS
             if not inside:
-                self._wake()
+                self._waker.wake()
 
         self._loading += 1
         self._desk.receipts(self._device, after, limit, found)
@@ -196,7 +211,11 @@ class Pump:
         if self._fresh:
             self._fresh = False
             normal, high, _ = self._handed
-            self._flights.append((normal, high, size, now))
+            flight = normal, high, size, now
+            if self._flights is None:
+                self._flights = [flight]
+            else:
+                self._flights.append(flight)
             self._bytes += size
 
     # --- offering again -----------------------------------------------------------------------
@@ -237,7 +256,7 @@ class Pump:
         def found(items: Sequence[Offered], _more: bool) -> None:
             if after == self._acked[lane]:  # Otherwise it was acknowledged meanwhile, and the next one is not due.
                 self._out.extend(_as_item(lane, item) for item in items)
-                self._wake()
+                self._waker.wake()
 
         self._desk.offer(self._device, lane, after, 1, self._limits.batch_bytes, found)
         return True

@@ -15,16 +15,32 @@ from enum import IntEnum
 from nightmail.engine.ports import REF_BITS, Seat
 from nightmail.model.answers import Said
 from nightmail.model.ids import account_of
-from nightmail.model.records import Acked, Pace, ReceiptsAcked, Record
-from nightmail.model.refusals import Malformed, RateLimited
+from nightmail.model.records import Acked, FellowClaimed, Pace, ReceiptsAcked, Record, SaidByDevices
+from nightmail.model.refusals import Malformed, NotMember, RateLimited
 from nightmail.model.rows import Account
 from nightmail.wire.closing import SENTENCES, CloseCode
 from nightmail.wire.frames import BadFrame, decode_from_device, decode_hello, encode
-from nightmail.wire.items import REF_MAX, Answered, Ask, FromServer, Goodbye, Hello, KeysLow, Look, Ping, Pong
+from nightmail.wire.items import (
+    REF_MAX,
+    AboutGroups,
+    AboutPresence,
+    Answered,
+    Ask,
+    FromDevice,
+    FromServer,
+    Goodbye,
+    Hello,
+    KeysLow,
+    Look,
+    Ping,
+    Pong,
+)
 
+from . import groups
 from .greeting import check_hello, cursors_of, recognize, welcome
 from .lookups import Lookups, is_well_formed
-from .ports import Host, Link, Shared
+from .ports import GONE, Host, Link, Shared
+from .presence import ConnectionPresence, answer_ref
 from .pump import Pump
 from .rates import Bucket
 
@@ -49,8 +65,8 @@ SEND, ITEM = Pace.SEND, Pace.ITEM
 
 class Session:
     __slots__ = (
-        "_address", "_armed", "_early_frames", "_gateway", "_items", "_line", "_lookups", "_opened", "_peer", "_pump",
-        "_received", "_sends",
+        "_address", "_armed", "_early_frames", "_gateway", "_groups", "_items", "_lookups", "_opened", "_peer",
+        "_presence", "_pump", "_received", "_sends",
         "_shared", "_stuck", "device", "heard", "link", "out", "queued", "seat", "stage",
     )  # fmt: skip
 
@@ -64,7 +80,8 @@ class Session:
         """Items for the next frame."""
         self.queued = False
         self.seat: Seat | None = None
-        self._line = self._address = 0
+        self._address = 0
+        """Where answers go: the desk's line, and room for a ref; 0 if it has none."""
         self._early_frames = 0
         """Control frames and fragments before the device was recognized."""
         self._armed = False
@@ -76,6 +93,10 @@ class Session:
         self._pump: Pump | None = None
         self._lookups: Lookups | None = None
         """Device lists that the device asked for, while there are any."""
+        self._presence: ConnectionPresence | None = None
+        """Once the device has said anything about presence."""
+        self._groups: groups.ConnectionGroups | None = None
+        """Once it has asked about a group."""
 
     # --- in -----------------------------------------------------------------------------------
 
@@ -112,7 +133,9 @@ class Session:
     def charge_bytes(self, size: int, now: int) -> None:
         """So much was read at once. Nothing more is read while the account is above its rate."""
         if self._received is None:
-            return
+            if self.stage is not LIVE:
+                return
+            self._received = self._gateway.budgets.received(self.device, now)
         self._received.spend(size)
         if self._received.level(now) < 0:
             self._hold(now, self._received.wait_ms(0))
@@ -121,7 +144,7 @@ class Session:
         self.link.hold()
         self._shared.wheel.add(now + min(ms, HOLD_MS), lambda _: self.link.read_on())
 
-    def _take(self, items: list[Hello | Ask | Look | Ping], now: int) -> None:
+    def _take(self, items: list[FromDevice], now: int) -> None:
         """Everything one frame says. This is where a message costs most, so it calls few functions."""
         gateway, device, address, check = self._gateway, self.device, self._address, self._shared.form.check
         records: list[Record] = []
@@ -146,23 +169,31 @@ class Session:
                         sends += 1
                     elif type(body) is Acked or type(body) is ReceiptsAcked:
                         acks.append(body)
-                    elif pace is not ITEM and (wait_ms := gateway.budgets.wait_ms(device, self._peer, body, now)):
+                    elif pace is not ITEM and (refusal := self._over_budget(body, now)):
                         if ref:
-                            self.out.append(Answered(ref, RateLimited(wait_ms)))
+                            self.out.append(Answered(ref, refusal))
                         continue
                     records.append(Record(device, address | ref if ref else 0, body))
             elif type(item) is Ping:
                 self.out.append(Pong(item.nonce, self._shared.clock()))
+                if self._presence is not None:
+                    self._presence.beat(now)
             elif type(item) is Look:
                 self._look(item, now)
+            elif isinstance(item, AboutPresence):
+                self._take_presence(item, now)
+            elif isinstance(item, AboutGroups):
+                self._take_group(item, now)
             else:
                 self.close(CloseCode.OUT_OF_STATE)
-        assert self._sends is not None
+        if sends:
+            if self._sends is None:
+                self._sends = gateway.budgets.sends(device, now)
+            if not self._sends.take(now, sends):
+                held = len(records)
+                records = self._hold_back(records, self._sends, now)
+                sends -= held - len(records)
         assert self._items is not None
-        if sends and not self._sends.take(now, sends):
-            held = len(records)
-            records = self._hold_back(records, now)
-            sends -= held - len(records)
         # Refused items count here, too: otherwise asking for refusals would be a way around the limit.
         if len(items) > sends and not self._items.take(now, len(items) - sends):
             self.close(CloseCode.TOO_FAST)
@@ -174,17 +205,23 @@ class Session:
             if (self.out or self._lookups) and not self.queued:
                 gateway.ready(self)
 
-    def _hold_back(self, records: list[Record], now: int) -> list[Record]:
+    def _over_budget(self, body: SaidByDevices, now: int) -> RateLimited | NotMember | None:
+        """Why a record that is counted by itself is not taken."""
+        if isinstance(body, FellowClaimed) and (self._groups is None or body.group not in self._groups.member_of):
+            return NotMember(body.group)
+        wait_ms = self._gateway.budgets.wait_ms(self.device, self._peer, body, now)
+        return RateLimited(wait_ms) if wait_ms else None
+
+    def _hold_back(self, records: list[Record], budget: Bucket, now: int) -> list[Record]:
         """The device sends faster than it may: take what fits into its budget, refuse the rest."""
         taken: list[Record] = []
-        assert self._sends is not None
         for record in records:
-            if record.body.pace is not SEND or self._sends.take(now):
+            if record.body.pace is not SEND or budget.take(now):
                 taken.append(record)
             else:
                 self._shared.counters.refuse("rate_limited", self._peer)
                 if record.via:
-                    self.out.append(Answered(record.via & REF_MAX, RateLimited(self._sends.wait_ms())))
+                    self.out.append(Answered(record.via & REF_MAX, RateLimited(budget.wait_ms())))
         # Reading what is then refused costs as much as the messages: what still comes waits in the peer's socket.
         self._hold(now, HOLD_MS)
         return taken
@@ -192,7 +229,8 @@ class Session:
     def _see_acks(self, acks: list[Acked | ReceiptsAcked], now: int) -> None:
         """Acknowledgements are judged by the fold; here they only give credit back."""
         pump = self._pump
-        assert pump is not None
+        if pump is None:
+            return  # The records that came with the acknowledgements ended this session.
         for ack in acks:
             if type(ack) is Acked:
                 if pump.acked(ack.lane, ack.upto, now):
@@ -215,10 +253,29 @@ class Session:
             self.close(CloseCode.MALFORMED, "no such ref or account")
             return
         if self._lookups is None:
-            looks = self._gateway.budgets.of(self.device, self._peer, now).looks
+            looks = self._gateway.budgets.looks(self.device, self._peer, now)
             self._lookups = Lookups(self._shared, looks, self.out, self._list_found)
         if not self._lookups.add(look):
             self.close(CloseCode.TOO_FAST)
+
+    def _take_presence(self, item: AboutPresence, now: int) -> None:
+        if self.stage is not LIVE:
+            return  # closed by an item before it
+        if self._presence is None:
+            if self._gateway.presence is None:
+                self.close(CloseCode.MALFORMED, "this server does not tell of presence")
+                return
+            self._presence = self._gateway.presence.connection(self)
+        if refusal := self._presence.take(item, now):
+            self._refuse(answer_ref(item), refusal)
+
+    def _take_group(self, item: AboutGroups, now: int) -> None:
+        if self.stage is not LIVE:
+            return  # closed by an item before it
+        if self._groups is None:
+            self._groups = self._gateway.groups.connection(self)
+        if refusal := self._groups.take(item, now):
+            self._refuse(groups.answer_ref(item), refusal)
 
     def _list_found(self) -> None:
         if self._lookups is not None and self._lookups.finished:
@@ -259,14 +316,15 @@ class Session:
     def _go_live(self, hello: Hello, arrived: int) -> None:
         shared = self._shared
         self.device, self.stage = hello.device, LIVE
-        self._line = shared.desk.open_line(self.answered)
-        self._address = self._line << REF_BITS
-        self._sends, self._items, self._received, _ = self._gateway.budgets.of(self.device, self._peer, arrived)
-        self._pump = Pump(self.device, cursors_of(hello), shared, self.out, self.wake)
+        line = shared.desk.open_line(self.answered)
+        self._address = line << REF_BITS
+        self._items = self._gateway.budgets.items(self.device, arrived)
+        self._pump = Pump(self.device, cursors_of(hello), shared, self.out, self)
         # Between the answer to the handshake and the Hello lies one round trip.
         self._pump.measured(arrived - self._opened)
-        self.out.append(welcome(shared))
-        self.seat = self._gateway.seat(self, self._line)
+        self._opened = arrived  # which `heard` holds, too
+        self.out.append(welcome(shared, with_presence=self._gateway.presence is not None))
+        self.seat = self._gateway.seat(self, line)
         self._gateway.ready(self)
 
     # --- out ----------------------------------------------------------------------------------
@@ -274,6 +332,11 @@ class Session:
     @property
     def draining(self) -> bool:
         return self._pump is not None and self._pump.draining
+
+    @property
+    def handed_high(self) -> int:
+        """How far the device was handed its high lane."""
+        return self._pump.handed_high if self._pump is not None else 0
 
     def answered(self, ref: int, said: Said) -> None:
         self.out.append(Answered(ref, said))
@@ -288,15 +351,20 @@ class Session:
 
     def low(self) -> None:
         """The device should publish more keys."""
-        self.out.append(KeysLow())
-        self._gateway.ready(self)
+        self.tell(KeysLow())
+
+    def tell(self, item: FromServer) -> None:
+        """Send an item at the end of this turn, unless the connection has ended."""
+        if self.stage is LIVE:
+            self.out.append(item)
+            self._gateway.ready(self)
 
     def flush(self, now: int, *, pressed: bool) -> bool:
         """Send everything pending as one frame. Returns whether another frame could follow at once."""
         if self.stage is CLOSING:
             return False
         pump, more = self._pump, False
-        if pump is not None and (pump.owes or self._lookups):
+        if pump is not None and (pump.owes or self._lookups or (self._groups and self._groups.owes)):
             more = self._pull(pump, now, pressed)
         if self.out:
             size = self._send(self.out)
@@ -313,7 +381,8 @@ class Session:
         if self._lookups is not None and self._lookups.can_ask:
             self._lookups.ask()
         pump.pull(now, pressed=pressed)
-        return pump.wants or (self._lookups is not None and self._lookups.can_ask)
+        more = self._groups is not None and self._groups.pull()
+        return more or pump.wants or (self._lookups is not None and self._lookups.can_ask)
 
     def _send(self, items: list[FromServer]) -> int:
         """As one frame, unless that is larger than the device was told to expect. Returns the bytes sent."""
@@ -398,11 +467,19 @@ class Session:
         """The connection is gone."""
         self._end()
         self._gateway.remove(self)
+        # The link refers to its session. Otherwise both would stay until the collector looks at everything.
+        self.link = GONE
 
     def _end(self) -> None:
         """Send nothing more, and hear no more answers."""
-        self.stage, self._lookups = CLOSING, None
+        self.stage, self._lookups, self._pump = CLOSING, None, None
         self.out.clear()
-        if self._line:
-            self._shared.desk.close_line(self._line)
-            self._line = 0
+        presence, self._presence = self._presence, None
+        if presence is not None:
+            presence.end()
+        about_groups, self._groups = self._groups, None
+        if about_groups is not None:
+            about_groups.end()
+        if self._address:
+            self._shared.desk.close_line(self._address >> REF_BITS)
+            self._address = 0

@@ -1,7 +1,8 @@
 """Whose turn it is: in one turn of the event loop each session sends at most one frame.
 
-Knows:   the sessions with pending output, those that catch up (drains), the newcomers to be checked, and the
-         connections that have more to be read than their share of a turn.
+Knows:   the sessions with pending output, those that catch up (drains), the newcomers to be checked, the HTTP requests
+         to be begun, and what has more to do than its share of a turn: connections that are read from, and the
+         telling of many watchers.
 Touches: a session, by `flush`.
 Never:   knows what a session sends.
 
@@ -19,6 +20,8 @@ from .ports import SessionPort
 
 SEEN_DEVICES = 100_000
 """Devices whose last visit is remembered, so that those that were just here can go first."""
+REQUESTS_AT_ONCE = 2
+"""HTTP requests that are begun in one turn: each costs as much as several newcomers, who do not wait behind them."""
 
 
 class Turns:
@@ -33,17 +36,24 @@ class Turns:
         self.paced: list[SessionPort] = []
         """Drains that wait for the next tick, because the server is under pressure."""
         self._newcomers: deque[Callable[[], None]] = deque()
+        self._requests: deque[Callable[[], None]] = deque()
         self._last_seen: dict[int, int] = {}
-        self._readers: deque[Callable[[], None]] = deque()
+        self._waiting: deque[Callable[[], None]] = deque()
+        """What has used its share of a turn and has more to do."""
 
     def greet(self, check: Callable[[], None]) -> None:
         """Check a newcomer when it is its turn."""
         self._newcomers.append(check)
         self._soon()
 
-    def next_turn(self, read: Callable[[], None]) -> None:
-        """Read on from a connection in a later turn, after those that wait already."""
-        self._readers.append(read)
+    def request(self, begin: Callable[[], None]) -> None:
+        """Begin an HTTP request when it is its turn."""
+        self._requests.append(begin)
+        self._soon()
+
+    def next_turn(self, go_on: Callable[[], None]) -> None:
+        """Go on in a later turn, after those that wait already: with reading from a connection, or with telling."""
+        self._waiting.append(go_on)
         self._soon()
 
     def saw(self, device: int, at: int) -> None:
@@ -73,13 +83,21 @@ class Turns:
                     self.ready(session)
         if self._drains:
             self._flush_drains(now, pressed)
-        if self._newcomers:
-            for _ in range(min(self.drains_at_once, len(self._newcomers))):
-                self._newcomers.popleft()()
-        if self._readers:
-            for _ in range(min(self.drains_at_once, len(self._readers))):
-                self._readers.popleft()()
-        if self._ready or self._drains or self._newcomers or self._readers:
+        if self._newcomers or self._requests or self._waiting:
+            self._let_in()
+        if self._ready or self._drains:
+            self._soon()
+
+    def _let_in(self) -> None:
+        """The next few of each kind that wait for a turn."""
+        for waiting, at_once in (
+            (self._newcomers, self.drains_at_once),
+            (self._requests, REQUESTS_AT_ONCE),
+            (self._waiting, self.drains_at_once),
+        ):
+            for _ in range(min(at_once, len(waiting))):
+                waiting.popleft()()
+        if self._newcomers or self._requests or self._waiting:
             self._soon()
 
     def tick(self) -> None:

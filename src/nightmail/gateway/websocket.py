@@ -37,38 +37,38 @@ _incoming = memoryview(bytearray(READ_BYTES))
 """One buffer for all connections: its content is taken before the next read begins."""
 
 
-class WebSocket(asyncio.BufferedProtocol):
-    """A `Link`, once `begin` has given it its transport and session."""
+class WebSocketRules:
+    """What all connections of one gateway share."""
 
-    __slots__ = (
-        "_closing",
-        "_fragments",
-        "_held",
-        "_limits",
-        "_next_turn",
-        "_now",
-        "_partial",
-        "_peer_closed",
-        "_session",
-        "_share",
-        "_small",
-        "_transport",
-        "_unread",
-    )
+    __slots__ = ("limits", "next_turn", "now", "share", "small")
 
     def __init__(
         self, limits: GatewayLimits, now: Callable[[], int], next_turn: Callable[[Callable[[], None]], None]
     ) -> None:
         """`next_turn` calls what it is given in a later turn of the event loop."""
-        self._limits, self._now, self._next_turn = limits, now, next_turn
-        self._share = range(limits.turn_frames)
+        self.limits, self.now, self.next_turn = limits, now, next_turn
+        self.share = range(limits.turn_frames)
         """The frames of one turn. The loop over them counts without a variable."""
+        self.small = min(limits.hello_bytes, limits.frame_bytes)
+        """A frame up to this size is allowed before and after the `Hello`."""
+
+
+class WebSocket(asyncio.BufferedProtocol):
+    """A `Link`, once `begin` has given it its transport and session."""
+
+    __slots__ = (
+        "_closing", "_fragments", "_held", "_partial", "_peer_closed", "_rules", "_session", "_transport", "_unread",
+    )  # fmt: skip
+
+    data_received = None
+    """uvloop keeps this method of the last protocol that had one: without it, each connection's door would stay."""
+
+    def __init__(self, rules: WebSocketRules) -> None:
+        self._rules = rules
         self._held = False
         """Nothing is read: the share of this turn is used up, or the session wants it so, or the link is closing."""
         self._unread = False
         """The peer does not read, so nothing is read from it."""
-        self._small = min(limits.hello_bytes, limits.frame_bytes)
-        """A frame up to this size is allowed before and after the `Hello`."""
         self._partial: bytearray | None = None
         """The beginning of a frame that has not arrived whole."""
         self._fragments: bytearray | None = None
@@ -79,7 +79,8 @@ class WebSocket(asyncio.BufferedProtocol):
 
     def begin(self, transport: asyncio.Transport, session: Session) -> None:
         self._transport, self._session = transport, session
-        transport.set_write_buffer_limits(self._limits.unsent_bytes, self._limits.unsent_bytes // 4)
+        unsent_bytes = self._rules.limits.unsent_bytes
+        transport.set_write_buffer_limits(unsent_bytes, unsent_bytes // 4)
 
     # --- a Link -------------------------------------------------------------------------------
 
@@ -148,7 +149,7 @@ class WebSocket(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         if nbytes > CHARGED_BYTES and not self._closing:
-            self._session.charge_bytes(nbytes, self._now())
+            self._session.charge_bytes(nbytes, self._rules.now())
             if nbytes == READ_BYTES:
                 # The event loop would read again at once, up to 32 times in this turn.
                 self._wait_turn()
@@ -173,12 +174,12 @@ class WebSocket(asyncio.BufferedProtocol):
         """This connection has used its share of the turn: the others come first."""
         if not self._held:
             self.hold()
-            self._next_turn(self.read_on)
+            self._rules.next_turn(self.read_on)
 
     def _parse(self, data: memoryview) -> int:
         """Handle the whole frames in `data`, up to a share of the turn; returns how many bytes they took."""
-        at, size = 0, len(data)
-        for _ in self._share:
+        at, size, rules = 0, len(data), self._rules
+        for _ in rules.share:
             if size - at < 2 or self._held:
                 break
             first, second = data[at], data[at + 1]
@@ -188,7 +189,7 @@ class WebSocket(asyncio.BufferedProtocol):
                 if size - at < 2 + wide:
                     break
                 length, start = int.from_bytes(data[at + 2 : at + 2 + wide], "big"), start + wide
-            usual = first == WHOLE and second >= MASKED and length <= self._small and self._fragments is None
+            usual = first == WHOLE and second >= MASKED and length <= rules.small and self._fragments is None
             if not usual and (wrong := self._complaint(first, second, length)):
                 self._session.close(wrong)
                 break
@@ -198,7 +199,7 @@ class WebSocket(asyncio.BufferedProtocol):
             payload = apply_mask(data[start:end], bytes(data[start - 4 : start]))
             at = end
             if first == WHOLE:
-                self._session.receive(payload, self._now())
+                self._session.receive(payload, rules.now())
             else:
                 self._unusual(first, payload)
         else:
@@ -218,7 +219,8 @@ class WebSocket(asyncio.BufferedProtocol):
             return CloseCode.NOT_BINARY
         if opcode not in {BINARY, CONTINUATION} or (opcode == CONTINUATION) != (self._fragments is not None):
             return CloseCode.PROTOCOL
-        limit = self._limits.frame_bytes if self._session.device else self._limits.hello_bytes
+        limits = self._rules.limits
+        limit = limits.frame_bytes if self._session.device else limits.hello_bytes
         if length + (len(self._fragments) if self._fragments is not None else 0) > limit:
             return CloseCode.TOO_LARGE
         return None
@@ -226,7 +228,7 @@ class WebSocket(asyncio.BufferedProtocol):
     def _unusual(self, first: int, payload: bytes) -> None:
         """Control frames, and messages in several frames."""
         opcode = first & OPCODE
-        if not self._session.charge(self._now()):
+        if not self._session.charge(self._rules.now()):
             return
         if opcode == PING:
             self._write(PONG, payload)
@@ -239,7 +241,7 @@ class WebSocket(asyncio.BufferedProtocol):
             self._fragments += payload
             if first & FIN:
                 message, self._fragments = self._fragments, None
-                self._session.receive(message, self._now())
+                self._session.receive(message, self._rules.now())
 
     def pause_writing(self) -> None:
         # A device that does not read is not read from: its questions would only add to the unsent answers.

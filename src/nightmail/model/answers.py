@@ -62,5 +62,35 @@ class Bundle(Struct, frozen=True, array_like=True, gc=False, tag=6):
     """A key that nobody else gets; None: there is none left."""
 
 
-Answer: TypeAlias = Accepted | Settled | Joined | Done | Stocked | Bundle
+class GroupAccepted(Struct, frozen=True, array_like=True, gc=False, tag=7):
+    """*Sent*, to a group. Repeated word for word to every retry. An empty `tag`: the number was voided."""
+
+    id: str
+    tag: bytes
+    at: int
+    group_seq: int
+    """Its number in the group; of keys and re-seals, the newest one then; 0: the number was voided."""
+
+
+class GroupHead(Struct, frozen=True, array_like=True, gc=False, tag=8):
+    """A change is the newest of the group's chain."""
+
+    head: bytes
+    length: int
+    epoch: int
+
+
+class ScheduleTaken(Struct, frozen=True, array_like=True, gc=False, tag=12):
+    """A message waits for its time. Repeated word for word to every retry."""
+
+    id: str
+    """Of the first request with the same idempotency key."""
+    serial: int
+    """Its number among the account's schedules: news about them are told by it."""
+    deliver_at: int
+
+
+Answer: TypeAlias = (
+    Accepted | Settled | Joined | Done | Stocked | Bundle | GroupAccepted | GroupHead | ScheduleTaken
+)  # fmt: skip
 Said: TypeAlias = Answer | refusals.AnyRefusal

@@ -46,6 +46,21 @@ class Low(Struct, frozen=True, gc=False):
     device: int
 
 
+class Call(Struct, frozen=True, gc=False):
+    """Call a webhook, and say by `CallEnded` what became of it. While `(account, serial, attempt)` is being called,
+    the same one again is to be ignored: it is repeated until its outcome is known."""
+
+    account: int
+    serial: int
+    attempt: int
+    """From 1 on. After the letter of a failed call is replayed it goes on from where it was."""
+    id: str
+    """The idempotency key for whom it is for."""
+    url: str
+    content_type: str
+    content: bytes
+
+
 class Forward(Struct, frozen=True, gc=False):
     """Append this to another shard's log, as the `k`-th thing it is told by us."""
 
@@ -54,4 +69,4 @@ class Forward(Struct, frozen=True, gc=False):
     body: Told
 
 
-Effect: TypeAlias = Answer | Grew | ReceiptsGrew | Dismissed | Low
+Effect: TypeAlias = Answer | Grew | ReceiptsGrew | Dismissed | Low | Call

@@ -53,6 +53,7 @@ class Form:
         self.body_bytes, self.envelopes = form.body_bytes, form.envelopes
         self.lifetime_ms, self.lifetime_ms_min = form.lifetime_ms, form.lifetime_ms_min
         self.spans, self.authors, self.unreadable = form.spans, form.authors, form.unreadable
+        self.call_bytes, self.url_chars = form.call_bytes, form.url_chars
         self.handle_chars, self.label_chars, self.list_bytes = form.handle_chars, form.label_chars, form.list_bytes
 
     def check(self, by: int, body: Formed) -> Malformed | None:
@@ -75,14 +76,23 @@ def too_long_a_label(label: str, limits: Form) -> Complaint:
 
 
 def wrong_id(by: int, text: str) -> Complaint:
-    """A message id begins with the device that made it: nobody can use up another's ids."""
+    """A message id begins with the device that made it, in its one spelling: nobody can use up another's ids."""
     if len(text) > MESSAGE_ID_CHARS:
         return f"an id has at most {MESSAGE_ID_CHARS} characters"
     try:
-        parsed = MessageId.parse(text)
+        MessageId.parse(text)
     except ValueError as error:
         return str(error)
-    return None if parsed.device == by else "the id begins with another device"
+    return None if text.startswith(f"{by:x}:") else "the id begins with another device"
+
+
+def wrong_number(by: int, n: int, floor: int, ident: str, limits: Form) -> Complaint:
+    """A message's number, the lowest one that its sender waits for, and its id."""
+    return (
+        out_of(n, 1, NUMBER_MAX, "n")
+        or out_of(floor, max(1, n - limits.window + 1), n, "floor")
+        or wrong_id(by, ident)
+    )  # fmt: skip
 
 
 def key_id(key: bytes) -> int:

@@ -24,6 +24,7 @@ SERVER = 0
 MESSAGE_ID_CHARS = 64
 
 MESSAGE_ID = re.compile(r"([0-9a-f]{1,16}):([0-9]{1,15}):([0-9]{1,12}):([0-9a-z]{1,16})\Z")
+"""Matches nothing longer than MESSAGE_ID_CHARS."""
 
 
 PROBES = 8
@@ -78,3 +79,8 @@ class MessageId(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.device:x}:{self.at_ms}:{self.sequence:05d}:{self.random}"
+
+
+def log_of(group: int) -> int:
+    """The device number under which a group's log is kept. No device has the index 0."""
+    return group << DEVICE_BITS

@@ -65,6 +65,40 @@ class FoldLimits(Struct, frozen=True, array_like=True):
     """Accounts that one account may have said to know: they are one row, and the oldest is dropped for a new one."""
     handle_kept_ms: int = 30 * DAY_MS
     """How long the handle of a closed account, and every handle that looks like it, is kept for its owner."""
+    group_members: int = 5_000
+    """Members of one group, joined or not."""
+    account_groups: int = 1_000
+    """Groups that one account may be in: each is told of every change of its devices."""
+    group_changes: int = 120
+    """Changes of one group's chain in an hour."""
+    relistings: int = 60
+    """Times in an hour that the groups of one account are told of its devices. Further changes wait for its end."""
+    chain_kept: int = 4_096
+    """Changes of one group that are kept, the newest."""
+    group_write_members: int = 100
+    """A group with more members that have joined stores its entries once, in its log."""
+    group_read_members: int = 1_000
+    """In a group with more, news does not carry the entry."""
+    group_log_bytes: int = 64 * 1024 * 1024
+    """Bytes of ciphertext in one group's log; beyond it the oldest entries end."""
+    schedules: int = 10_000
+    """Scheduled messages of one account that have not ended."""
+    schedule_calls: int = 1_000
+    """Of these, those to webhooks."""
+    schedule_bytes: int = 64 * 1024 * 1024
+    """Bytes of their content, of one account."""
+    schedule_ahead_ms: int = 14 * DAY_MS
+    """How far ahead a message into a conversation may be scheduled: keys that it is sealed with are kept that long."""
+    call_ahead_ms: int = 365 * DAY_MS
+    """Likewise, a call to a webhook."""
+    reseal_ms: int = DAY_MS
+    """A message whose recipients' devices have changed waits so long after its time to be sealed again."""
+    schedules_kept_ms: int = 7 * DAY_MS
+    """How long a scheduled message is shown after it has ended. Its content is gone at once."""
+    call_patience_ms: int = 30_000
+    """A call whose outcome is not told within this time is made again: its caller may have crashed."""
+    retry_after_ms: int = 3_600_000
+    """Longest delay of a retry that a webhook may ask for."""
 
 
 class FormLimits(Struct, frozen=True):
@@ -84,6 +118,10 @@ class FormLimits(Struct, frozen=True):
     """Device name."""
     list_bytes: int = 64 * 1024
     """A signed device list."""
+    call_bytes: int = 64 * 1024
+    """Content of one call to a webhook."""
+    url_chars: int = 2_048
+    """Address of a webhook."""
     lifetime_ms: int = 7 * DAY_MS
     """Longest timer of a disappearing message."""
     lifetime_ms_min: int = 30_000

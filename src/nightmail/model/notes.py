@@ -82,4 +82,15 @@ class ConnectionChanged(Struct, frozen=True, array_like=True, gc=False, tag=5):
     here: bool
 
 
-Note: TypeAlias = Placed | Taken | Looked | Dropped | ConnectionChanged | Withheld
+class Fetched(Struct, frozen=True, array_like=True, gc=False, tag=7):
+    """A device acknowledged entries of a group's log that were for it."""
+
+    at: int
+    device: int
+    group: int
+    numbers: tuple[int, ...]
+    """Spans: the first and the last number of each, in order."""
+    unreadable: tuple[int, ...]
+
+
+Note: TypeAlias = Placed | Taken | Looked | Dropped | ConnectionChanged | Withheld | Fetched

@@ -8,6 +8,11 @@
     │                 TooManyBlocked · TooManyDevices · TooManyLinked
     │                 PinNeeded · PinWrong · PinLocked
     ├── of keys       NoKeys · IdentityFixed
+    ├── of a group    UnknownGroup · GroupIdTaken · StaleGroup · NotMember · NotGroupAdmin · AlreadyMember
+    │                 UnknownMember · RemovesItself · LastAdmin · GroupFull
+    ├── of schedules  UnknownSchedule · AlreadySent · InProgress · AlreadyEnded · TooManySchedules · SchedulesFull
+    │                 TooFarOff · TimePast · KeyReused
+    ├── of letters    UnknownLetter · LetterSettled · NotReplayable
     ├── of form       Malformed
     └── of the moment Unavailable · Overloaded · DiskFull · DeadLettered · RateLimited · NotYet
 
@@ -16,26 +21,35 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
-from msgspec import Struct
-
-
-class Refusal(Struct, frozen=True, array_like=True):
-    word: ClassVar[str]
-    """What programs read: in HTTP problems, in events of the client, in JSON of the command line. Never changes."""
-    retry: ClassVar[bool] = False
-
-    @property
-    def code(self) -> int:
-        code = self.__struct_config__.tag
-        assert isinstance(code, int)
-        return code
-
-    @property
-    def sentence(self) -> str:
-        """What happened, for a person. Every refusal says its own."""
-        return f"refused: {self.word}"
+from .group_refusals import (
+    AlreadyMember,
+    GroupFull,
+    GroupIdTaken,
+    LastAdmin,
+    NotGroupAdmin,
+    NotMember,
+    RemovesItself,
+    StaleGroup,
+    UnknownGroup,
+    UnknownMember,
+)
+from .refusal import Refusal
+from .schedule_refusals import (
+    AlreadyEnded,
+    AlreadySent,
+    InProgress,
+    KeyReused,
+    LetterSettled,
+    NotReplayable,
+    SchedulesFull,
+    TimePast,
+    TooFarOff,
+    TooManySchedules,
+    UnknownLetter,
+    UnknownSchedule,
+)
 
 
 class OutOfOrder(Refusal, frozen=True, tag=0x10):
@@ -103,7 +117,8 @@ class StaleDevices(Refusal, frozen=True, tag=0x14):
 class MailboxFull(Refusal, frozen=True, tag=0x15):
     """Every device of the recipient holds `limit` undelivered entries, or as many bytes as may wait for it.
 
-    If only some do, the message is accepted and those fail alone.
+    If only some do, the message is accepted and those fail alone. `limit` counts entries, also if bytes fill the
+    mailboxes.
     """
 
     word = "mailbox_full"
@@ -382,7 +397,12 @@ AnyRefusal: TypeAlias = (
     | HandleTaken | HandleConfusable | UnknownAccount | UnknownDevice | NotAllowed | ListConflict
     | TooManyBlocked | TooManyDevices | TooManyLinked
     | NoKeys | IdentityFixed
+    | UnknownGroup | GroupIdTaken | StaleGroup | NotMember | NotGroupAdmin | AlreadyMember
+    | UnknownMember | RemovesItself | LastAdmin | GroupFull
     | PinNeeded | PinWrong | PinLocked
+    | UnknownSchedule | AlreadySent | InProgress | AlreadyEnded | TooManySchedules | SchedulesFull
+    | TooFarOff | TimePast | KeyReused
+    | UnknownLetter | LetterSettled | NotReplayable
     | Malformed
     | Unavailable | Overloaded | DiskFull | DeadLettered | RateLimited | NotYet
 )  # fmt: skip

@@ -7,11 +7,14 @@ in memory) is kept beside it, never in it: the same log must give the same bytes
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 
+from .group_rows import AccountGroups, AtHead, ChainBlob, Group, GroupMember, GroupRoster
+from .letter_rows import DeadLetter, LetterClasses, LetterPage
 from .limits import FoldLimits
+from .schedule_rows import AccountSchedules, Schedule, ScheduleContent, ScheduleName, SchedulePage
 from .spans import Spans
 from .words import Kind, Lane, MessageState, Platform, Reason
 
@@ -33,6 +36,23 @@ class Kept(IntEnum):
     HANDLE = 11
     SHARES = 16
     KNOWN = 17
+    GROUP = 20
+    ROSTER = 21
+    MEMBER = 22
+    CHAIN = 23
+    ACCOUNT_GROUPS = 24
+    AT_HEAD = 25
+    SCHEDULE = 30
+    SCHEDULE_CONTENT = 31
+    ACCOUNT_SCHEDULES = 32
+    SCHEDULE_PAGE = 33
+    SCHEDULE_NAME = 34
+
+
+PAIRED = frozenset({
+    Kept.STREAM, Kept.MEMBER, Kept.CHAIN, Kept.SCHEDULE, Kept.SCHEDULE_CONTENT, Kept.SCHEDULE_PAGE, Kept.SCHEDULE_NAME,
+})  # fmt: skip
+"""Tables whose rows have two numbers for a key."""
 
 
 class RowKey(NamedTuple):
@@ -80,6 +100,18 @@ class Doubt(Struct, frozen=True, array_like=True, gc=False):
     believed: int
 
 
+class Leap(Struct, frozen=True, array_like=True, gc=False):
+    """Time that was counted and did not pass: what was planned after `low` and not after `high` is younger by `ms`.
+
+    Both by elapsed time.
+    """
+
+    low: int
+    """0: the clock was set back."""
+    high: int
+    ms: int
+
+
 @mutable
 class Shard(Struct, array_like=True, gc=False):
     """What a shard knows of itself. Always in memory."""
@@ -117,6 +149,12 @@ class Shard(Struct, array_like=True, gc=False):
     time. 0: none was."""
     doubts: list[Doubt] = field(default_factory=list["Doubt"])
     """The last times that its clock was doubted and then believed, oldest first."""
+    doubted_from: int = 0
+    """Its time when the present doubt of its clock began; 0: the clock is not doubted."""
+    leaps: list[Leap] = field(default_factory=list["Leap"])
+    """Since fold 4, oldest first."""
+    doubted_elapsed: int = 0
+    """Likewise: `doubted_from` by elapsed time, which nobody sets back."""
 
 
 class DueHour(Struct, array_like=True):
@@ -135,6 +173,14 @@ class DueFor(IntEnum):
     """The dead letter at offset `seq`."""
     BLOCK = 5
     """A mailbox whose entries from `seq` on are looked through for accounts that are blocked."""
+    GROUP_NEWS = 16
+    """Authors in the group `seq` are told what became of their messages."""
+    RELISTING = 17
+    """The groups of the account `seq` are told of its devices."""
+    GROUP_LOG = 18
+    """The log of the group `seq` is looked through for entries that everybody has."""
+    SCHEDULE = 24
+    """The schedule `seq` of an account, whose number stands in place of the device's."""
 
 
 class DueItem(Struct, frozen=True, array_like=True, gc=False):
@@ -142,47 +188,14 @@ class DueItem(Struct, frozen=True, array_like=True, gc=False):
     lane: Lane
     seq: int
     what: DueFor = DueFor.EXPIRY
+    planned: int = 0
+    """When, by elapsed time; 0: before fold 4."""
 
 
 class Due(Struct, array_like=True):
     """A slot: what is due in one moment, or a part of it, in the order it was scheduled."""
 
     items: list[DueItem] = field(default_factory=list)
-
-
-class DeadLetter(Struct, array_like=True):
-    """A record that the fold could not take: kept, so that it blocks nothing and is not lost."""
-
-    record: bytes
-    errors: list[str]
-    """What went wrong, for the record itself or for each that followed from it. The first is its error class."""
-    at: int
-    page: int = 0
-    """The page that lists it; 0: none, it was buried in fold 1."""
-
-
-class LetterClass(Struct, array_like=True):
-    """The dead letters of one error class."""
-
-    count: int = 0
-    newest: int = 0
-    """The newest page."""
-
-
-class LetterClasses(Struct, array_like=True):
-    """Which error classes there are dead letters of."""
-
-    classes: dict[str, LetterClass] = field(default_factory=dict)
-
-
-class LetterPage(Struct, array_like=True):
-    """Some dead letters of one error class (core/letter_pages.py)."""
-
-    error: str
-    offsets: list[int] = field(default_factory=list)
-    """Oldest first."""
-    older: int = 0
-    newer: int = 0
 
 
 # --- accounts ---------------------------------------------------------------------------------
@@ -228,6 +241,10 @@ class Account(Struct, array_like=True):
     """When it was closed; 0: it is not, or was closed in fold 1."""
     claim: int = 0
     """The number under which its handle is claimed; 0: none."""
+    revision: int = 0
+    """How many times the set of its listed devices has changed since fold 4."""
+    listed_since: dict[int, int] = field(default_factory=dict)
+    """Device → the revision that listed it; absent: it was listed before."""
 
 
 class HandleClaim(Struct, array_like=True):
@@ -307,6 +324,8 @@ class Stream(Struct, array_like=True, gc=False):
     at: int = 0
     """The newest stamp given out; the next is later, in whichever lane."""
     lanes: tuple[Numbers, Numbers] = field(default_factory=lambda: (Numbers(), Numbers()))
+    scheduled: int = 0
+    """How many messages of it were scheduled and have fired: the third count (`SCHEDULED_FROM`)."""
 
 
 # --- receiving --------------------------------------------------------------------------------
@@ -326,10 +345,28 @@ class Entry(Struct, frozen=True, array_like=True, gc=False):
     life_ms: int
     ciphertext: bytes
 
+    group_seq: ClassVar[int] = 0
+    epoch: ClassVar[int] = 0
+    """0: it did not come through a group."""
+
     @property
     def wakes(self) -> bool:
         """Whether it may wake a sleeping device. Keys, read marks and other control messages never do."""
         return self.kind is not Kind.CONTROL
+
+
+class GroupEntry(Entry, frozen=True, array_like=True, gc=False):
+    """An entry that came through a group: `to` is the group. A stored one is told apart by its length.
+
+    `by` is 0 in a notice: what happened to the group.
+    """
+
+    group_seq: int  # pyright: ignore[reportIncompatibleVariableOverride]
+    """Its number in the group; of a re-seal, that of its original; 0: a key, or a notice for a single account."""
+    epoch: int  # pyright: ignore[reportIncompatibleVariableOverride]
+    """Of the group when it was accepted."""
+    lane: Lane
+    """Of its number in the author's stream: the group's log has only one."""
 
 
 class Gap(Struct, frozen=True, array_like=True, gc=False):
@@ -432,4 +469,15 @@ Row: TypeAlias = (
     | Mailbox
     | MailboxShares
     | PendingReceipts
+    | Group
+    | GroupRoster
+    | GroupMember
+    | ChainBlob
+    | AccountGroups
+    | AtHead
+    | Schedule
+    | ScheduleContent
+    | AccountSchedules
+    | SchedulePage
+    | ScheduleName
 )

@@ -26,4 +26,7 @@ class Trace(Struct):
     id: str
     events: list[Event]
     states: dict[int, MessageState]
-    """Device → what became of it there."""
+    """Device → what became of it there. Of a message in the log of a large group: the log itself, under the device 0 of
+    the group, and the devices that have fetched it."""
+    group: int = 0
+    """The group that it was sent to, if any."""

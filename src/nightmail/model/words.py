@@ -53,6 +53,30 @@ class Reason(IntEnum):
     """No copy was sealed for this device of the sender's own; the sender seals one for it."""
     ACKNOWLEDGED = 6
     """The device itself acknowledged it, and has forgotten that: it was restored from a backup, perhaps."""
+    KEPT_ELSEWHERE = 7
+    """In a group's log: the number was filed in mailboxes, or everybody has it."""
+    NOT_MEMBER = 8
+    """In a group's log: the device was not addressed."""
+
+
+class Audience(IntEnum):
+    """To whom an account shows whether it is online, and when it was last seen."""
+
+    EVERYONE = 1
+    CONTACTS = 2
+    """To accounts that it has said it knows (`Known`). What an account has that has not chosen."""
+    NOBODY = 3
+    """It then sees nobody's, either."""
+
+
+class PresenceState(IntEnum):
+    """What one account may know of another's presence."""
+
+    UNAVAILABLE = 0
+    """It is not shown, or there is no such account: nobody can tell which."""
+    OFFLINE = 1
+    ONLINE = 2
+    """Some device of the account is in the foreground, and was heard recently."""
 
 
 class Platform(IntEnum):

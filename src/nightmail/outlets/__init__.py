@@ -1,6 +1,6 @@
 """Calls from the server to other systems: webhooks.
 
-Knows:   how to call an address of the operator's, signed, and what its answer means.
-Touches: sockets, on threads of its own.
-Never:   the fold, frames, or the content of a message.
+Knows:   how to call an address, signed and bounded, and what its answer means.
+Touches: sockets, on a thread of its own or in a process of its own.
+Never:   the fold or frames; never logs what it sends.
 """

@@ -23,12 +23,20 @@ from nightmail.engine.clock import ClockLimits
 from nightmail.engine.filelog.log import SEGMENT_AGE_MS, SEGMENT_BYTES
 from nightmail.engine.filelog.segment import SECTOR
 from nightmail.engine.loop import LoopLimits
+from nightmail.engine.presence import PresenceSettings
 from nightmail.engine.saver import SaverLimits
 from nightmail.engine.sqlite import SqliteSettings
+from nightmail.gateway.group_limits import GroupLimits
+from nightmail.gateway.groups import RECEIPT_NUMBERS
 from nightmail.gateway.limits import GatewayLimits
+from nightmail.gateway.presence_limits import PresenceLimits
 from nightmail.model.ids import DEVICES_EVER
 from nightmail.model.limits import FoldLimits, FormLimits
-from nightmail.outlets.webhooks import secret_bytes
+from nightmail.outlets.addresses import networks
+from nightmail.outlets.caller import CallerLimits
+from nightmail.outlets.places import PlaceLimits
+from nightmail.outlets.scheduled import WaitingLimits
+from nightmail.outlets.signing import secret_bytes
 
 from .settings import NUMBER_MAX, BadSetting, Bounds, Setting, Value, settings_of, written
 
@@ -71,7 +79,8 @@ class AccountSettings(Struct, frozen=True):
     verification: Literal["none", "webhook"] = "none"
     """How somebody proves that a handle is theirs. none: the first to register has it. webhook: by a code."""
     webhook_url: str = ""
-    """Where codes are told, to be sent to the handle's owner: {"handle", "code", "expires_at"}, signed."""
+    """Where codes are told, to be sent to the handle's owner: {"handle", "code", "expires_at", "expires_at_rfc3339"},
+    signed."""
     webhook_secret: str = ""
     """What the calls are signed with: base64 of 24 to 64 bytes, behind whsec_ or not."""
     webhook_private: bool = False
@@ -86,6 +95,21 @@ class OperatorSettings(Struct, frozen=True):
     """What an operator shows, 16 characters or more; empty: made at the first start, in the file operator.token."""
     open_metrics: bool = False
     """Whether /metrics answers without the operator's token."""
+
+
+class ScheduleSettings(Struct, frozen=True):
+    webhooks: Literal["off", "operator", "accounts"] = "off"
+    """Who may schedule calls to webhooks. operator: with the operator's token, in the name of an account."""
+    private_networks: str = ""
+    """Addresses and networks, with commas between, that may be called although they are private, and without TLS."""
+    secret: str = ""
+    """What the secrets of accounts are derived from, which sign their calls; 32 characters or more. Empty: made at the
+    first start, in the file webhooks.secret."""
+
+
+class OutletSettings(Struct, frozen=True):
+    runs_in: Literal["server", "processes"] = "server"
+    """Who calls webhooks: a thread of the server, or processes of their own, on the same machine: nightmail outlet."""
 
 
 class LogSettings(Struct, frozen=True):
@@ -105,7 +129,15 @@ class Config(Struct, frozen=True):
     fold: FoldLimits = FoldLimits()
     form: FormLimits = FormLimits()
     gateway: GatewayLimits = GatewayLimits()
+    presence: PresenceSettings = PresenceSettings()
+    presence_limits: PresenceLimits = PresenceLimits()
+    groups: GroupLimits = GroupLimits()
     http: HttpLimits = HttpLimits()
+    schedule: ScheduleSettings = ScheduleSettings()
+    outlet: OutletSettings = OutletSettings()
+    caller: CallerLimits = CallerLimits()
+    places: PlaceLimits = PlaceLimits()
+    waiting: WaitingLimits = WaitingLimits()
     accounts: AccountSettings = AccountSettings()
     operator: OperatorSettings = OperatorSettings()
     log: LogSettings = LogSettings()
@@ -117,7 +149,11 @@ SECTIONS: dict[str, tuple[type[Struct], ...]] = {
     "clock": (ClockLimits,),
     "limits": (FoldLimits, FormLimits),
     "gateway": (GatewayLimits,),
+    "presence": (PresenceSettings, PresenceLimits),
+    "groups": (GroupLimits,),
     "http": (HttpLimits,),
+    "schedule": (ScheduleSettings,),
+    "outlet": (OutletSettings, CallerLimits, PlaceLimits, WaitingLimits),
     "accounts": (AccountSettings,),
     "operator": (OperatorSettings,),
     "log": (LogSettings,),
@@ -308,19 +344,31 @@ def _check_together(values: dict[str, Value], origins: dict[str, str]) -> None:
         raise refuse("gateway.frame_bytes", "must be more than limits.body_bytes: one message must fit")
     if number("gateway.silence_ms") <= number("gateway.heartbeat_ms"):
         raise refuse("gateway.silence_ms", "must be more than gateway.heartbeat_ms")
+    if number("presence.lifetime_ms") <= number("gateway.heartbeat_ms"):
+        raise refuse("presence.lifetime_ms", "must be more than gateway.heartbeat_ms")
+    if number("presence.asks_burst") < max(number("presence.asked"), number("presence.watched")):
+        raise refuse("presence.asks_burst", "must be presence.asked and presence.watched or more")
+    if number("outlet.calls") <= number("outlet.unproven_calls"):
+        raise refuse("outlet.calls", "must be more than outlet.unproven_calls")
+    if number("groups.asks_burst") < RECEIPT_NUMBERS:
+        raise refuse("groups.asks_burst", f"must be {RECEIPT_NUMBERS} or more: one question may count so much")
     if values["server.tls_key_file"] and not values["server.tls_cert_file"]:
         raise refuse("server.tls_key_file", "needs server.tls_cert_file beside it")
     token = values["operator.token"]
     if isinstance(token, str) and token and (len(token) < 16 or not token.isascii() or not token.isprintable()):
         raise refuse("operator.token", "must have 16 printable ASCII characters or more")
 
+    try:
+        networks(str(values["schedule.private_networks"]))
+    except ValueError:
+        raise refuse("schedule.private_networks", "must be addresses and networks, with commas between") from None
+    for name in ("accounts.secret", "schedule.secret"):
+        if 0 < len(str(values[name])) < 32:
+            raise refuse(name, "must have 32 characters or more")
     _check_accounts(values, refuse)
 
 
 def _check_accounts(values: dict[str, Value], refuse: Callable[[str, str], BadSetting]) -> None:
-    secret = values["accounts.secret"]
-    if isinstance(secret, str) and secret and len(secret) < 32:
-        raise refuse("accounts.secret", "must have 32 characters or more")
     if values["accounts.verification"] == "none":
         return
     url = urlsplit(str(values["accounts.webhook_url"]))
@@ -355,7 +403,15 @@ def _build(values: dict[str, Value]) -> Config:
         fold=made("limits", FoldLimits),
         form=made("limits", FormLimits),
         gateway=made("gateway", GatewayLimits),
+        presence=made("presence", PresenceSettings),
+        presence_limits=made("presence", PresenceLimits),
+        groups=made("groups", GroupLimits),
         http=made("http", HttpLimits),
+        schedule=made("schedule", ScheduleSettings),
+        outlet=made("outlet", OutletSettings),
+        caller=made("outlet", CallerLimits),
+        places=made("outlet", PlaceLimits),
+        waiting=made("outlet", WaitingLimits),
         accounts=made("accounts", AccountSettings),
         operator=made("operator", OperatorSettings),
         log=made("log", LogSettings),

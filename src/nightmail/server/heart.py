@@ -1,7 +1,8 @@
 """The parts below the doors, put together on one data folder: lock, rows, log, loop.
 
 Knows:   the order in which they are opened, and closed again.
-Touches: the data folder; three threads: one writes the log, one saves checkpoints, one reads traces.
+Touches: the data folder; four threads: one writes the log, one saves checkpoints, one reads traces, one stores
+         presence.
 Never:   drives the loop; the node does.
 """
 
@@ -13,13 +14,15 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from nightmail.core.state import NEWEST_FOLD
+from nightmail.core.state import NEWEST_FOLD, ShardState
 from nightmail.engine.data_folder import DataFolder
 from nightmail.engine.filelog.files import OsFiles
 from nightmail.engine.folder_check import check_folder
 from nightmail.engine.loop import Loop
 from nightmail.engine.ports import Post
+from nightmail.engine.presence import EmbeddedPresence
 from nightmail.engine.sqlite import SqliteRows
+from nightmail.engine.sqlite.presence_file import PRESENCE_NAME, PresenceFile
 from nightmail.engine.trace import Tracer
 from nightmail.engine.worker import Worker
 from nightmail.model.effects import Effect
@@ -49,8 +52,10 @@ class Heart:
         post: Post,
         later: Callable[[int, Callable[[], None]], None],
         on_effects: Callable[[Sequence[Effect]], None],
+        newest_fold: int = NEWEST_FOLD,
     ) -> None:
-        self._limits = config.fold
+        """`newest_fold`: another one than the program's, for trying what comes next."""
+        self._limits, self._newest_fold = config.fold, newest_fold
         self.folder = folder = Path(config.data.folder)
         with ExitStack() as parts:
             self._held = held = DataFolder(folder)
@@ -76,8 +81,10 @@ class Heart:
             self.loop = Loop(
                 self.log, self.rows, clock, on_effects, pace=pace, later=later, limits=config.loop,
                 watcher=LogWatcher(figures, clock), folder_ms=held.time_ms,
+                new_state=lambda: ShardState(newest_fold=newest_fold),
             )  # fmt: skip
             self.tracer = Tracer(self.rows, aside, post)
+            self.presence = _presence(config, folder, post, parts) if config.presence.enabled else None
             self._parts = parts.pop_all()
 
     def recover(self) -> None:
@@ -94,10 +101,10 @@ class Heart:
             raise self.loop.stopped
 
     def adopt_settings(self) -> None:
-        """Raise the shard to this program's newest fold and to the operator's limits, unless it has them."""
+        """Raise the shard to the newest fold and to the operator's limits, unless it has them."""
         loop = self.loop
         if loop.idle:
-            loop.adopt(NEWEST_FOLD, self._limits)
+            loop.adopt(self._newest_fold, self._limits)
 
     def remember_time(self) -> None:
         """For the next start, which doubts a clock that is far ahead."""
@@ -106,10 +113,21 @@ class Heart:
 
     @property
     def is_raised(self) -> bool:
-        """The shard folds with this program's newest version."""
-        return self.loop.state.shard.fold >= NEWEST_FOLD
+        """The shard folds with the newest version."""
+        return self.loop.state.shard.fold >= self._newest_fold
 
     def close(self) -> None:
         """Waits for what is under way on the threads. The loop must not be driven any more."""
         self.remember_time()
         self._parts.close()
+
+
+def _presence(config: Config, folder: Path, post: Post, parts: ExitStack) -> EmbeddedPresence:
+    """With a thread of its own: a trace may keep the others waiting for seconds."""
+    store = PresenceFile(str(folder / PRESENCE_NAME))
+    parts.callback(store.close)
+    worker = Worker(post, "presence")
+    parts.callback(worker.close)
+    presence = EmbeddedPresence(store, config.presence, post=post, execute=worker, clock=clock)
+    parts.callback(presence.close)
+    return presence

@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import errno
 import ssl
-from collections.abc import Callable
 from email.utils import formatdate
 from pathlib import Path
-from typing import Any
 
 from starlette.applications import Starlette
 from uvicorn.config import Config as UvicornConfig
 from uvicorn.server import ServerState
 
+from nightmail.gateway.door import DoorFactory
+
 from .config import ServerSettings
-from .spare_descriptors import Descriptors
+from .spare_descriptors import BACKLOG, Descriptors
 
 HANDSHAKE_S = 10.0
 """As long as `gateway.hello_ms` allows for the first request."""
@@ -33,12 +33,10 @@ class CannotListen(Exception):
 class ListeningSocket:
     """Opened by `start`. After `close` it accepts no connection; `drained` is true once the last one has ended."""
 
-    def __init__(
-        self, settings: ServerSettings, app: Starlette, protocol: Callable[..., asyncio.Protocol], connections: int
-    ) -> None:
+    def __init__(self, settings: ServerSettings, app: Starlette, doors: DoorFactory, connections: int) -> None:
         self._settings = settings
         self.app = app
-        self._protocol = protocol
+        self._doors = doors
         self._state = ServerState()
         self._server: asyncio.Server | None = None
         self._config = UvicornConfig(
@@ -57,21 +55,15 @@ class ListeningSocket:
         """Raises CannotListen."""
         self._config.load()
         loop = asyncio.get_running_loop()
-        app_state: dict[str, Any] = {}
         settings = self._settings
-
-        def build() -> asyncio.Protocol:
-            return self._protocol(
-                config=self._config, server_state=self._state, app_state=app_state, _loop=loop
-            )  # fmt: skip
-
+        build = self._doors(self._config, self._state, {}, loop)
         self.refresh()
         descriptors = Descriptors()
         context = _tls(settings)
         try:
             self._server = await loop.create_server(
                 lambda: descriptors.guard(build), settings.host, settings.port, ssl=context,
-                backlog=descriptors.backlog, start_serving=True,
+                backlog=BACKLOG, start_serving=True,
                 ssl_handshake_timeout=HANDSHAKE_S if context else None,
             )  # fmt: skip
         except OSError as error:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nightmail.core.state import ShardState
+from nightmail.model.ids import log_of
 from nightmail.model.notes import Dropped, Note, Placed, Taken
 from nightmail.model.words import Lane, Reason
 
@@ -36,6 +37,8 @@ class MessageCounts:
         """(device, lane, seq) → (accepted at, followed since)."""
         self.accepted = self.blocked = self.filed = self.delivered = 0
         self.failed = dict.fromkeys((reason for reason in Reason if reason is not Reason.NONE), 0)
+        self.group_messages = {"mailboxes": 0, "log": 0}
+        """Messages to groups, and keys for their devices, by where their entries went."""
         self.latency = Histogram(LATENCY_MS)
         self.depth = 0
         """Waiting in the fullest mailbox that was looked at in the last minute or so."""
@@ -69,6 +72,8 @@ class MessageCounts:
                     accepted += 1
                     if note.blocked:
                         self.blocked += 1
+                    elif not note.to & 1:
+                        self._count_in_group(note)
                 for place in note.places:
                     if place[1]:
                         filed += 1
@@ -85,6 +90,10 @@ class MessageCounts:
         self.filed += filed
         self.delivered += delivered
         self.failed[Reason.MAILBOX_FULL] += full
+
+    def _count_in_group(self, note: Placed) -> None:
+        is_in_log = bool(note.places) and note.places[0][0] == log_of(note.to)
+        self.group_messages["log" if is_in_log else "mailboxes"] += 1
 
     def _sample(self, state: ShardState, fresh: list[Note], now: int) -> None:
         """Follow the newest message to its first device, if that one is connected."""

@@ -11,7 +11,7 @@ import os
 import resource
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from nightmail.gateway.counters import Counters
+from nightmail.model.records import CallOutcome
 
 from .heart import clock
 from .observe import Histogram
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from .node import Node
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+LABELS_MAX = 50
 
 GATEWAY: dict[str, str] = {
     "bytes_in": "Bytes of frames from devices.",
@@ -39,9 +42,15 @@ GATEWAY: dict[str, str] = {
     "drained": "Times that a device was told that its queue is empty.",
     "frames_in": "Frames from devices.",
     "frames_out": "Frames to devices.",
+    "group_entries_pushed": "Entries of group logs told to attending devices as they came.",
+    "group_heads_told": "Times that a device was told only how far a group's log had come.",
+    "groups_asked": "Questions about groups: chains, members, logs, receipts.",
+    "groups_limited": "Questions about groups refused because there were too many.",
     "links_limited": "Links of devices refused because an account linked too many.",
     "malformed": "Frames and items that could not be read.",
     "not_admitted": "Connections that were told to come back later.",
+    "presence_limited": "Questions about presence refused because an account asked too many.",
+    "presence_told": "Changes of presence told to watchers.",
     "rate_limited": "Messages refused because an account sent too fast.",
     "repeated": "Entries that were offered again because they were not acknowledged.",
     "requests_limited": "HTTP requests refused because one address sent too many.",
@@ -49,6 +58,8 @@ GATEWAY: dict[str, str] = {
     "submitted": "Records that devices submitted.",
     "suspected": "Devices that stopped acknowledging and count as offline.",
     "too_fast": "Connections closed because they sent more than any honest client.",
+    "typing_limited": "Signs of typing dropped because an account sent too many.",
+    "typing_passed": "Signs of typing passed on to a device.",
     "unauthorized": "Connections with an unknown device or a wrong token.",
 }
 """Counter of the gateway → what it means. A test sees that none is missing."""
@@ -70,6 +81,7 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from self._messages()
         yield from self._heart()
+        yield from self._calls()
         yield from self._gateway()
         yield from self._process()
 
@@ -82,6 +94,14 @@ class Metrics(Collector):
         yield _counter("messages_repeated", "Retries answered from memory.", figures.repeated)
         yield _counter("entries_filed", "Entries put into mailboxes, own copies included.", message_counts.filed)
         yield _counter("entries_delivered", "Entries that devices acknowledged as stored.", message_counts.delivered)
+        fanned = CounterMetricFamily(
+            "nightmail_group_messages",
+            "Messages to groups, and keys for their devices, by where they went.",
+            labels=["to"],
+        )
+        for way, count in message_counts.group_messages.items():
+            fanned.add_metric([way], count)
+        yield fanned
         failed = CounterMetricFamily(
             "nightmail_entries_failed", "Entries that will not be shown on their device, by reason.", labels=["reason"]
         )
@@ -117,7 +137,11 @@ class Metrics(Collector):
         yield _gauge("unsaved_rows", "Rows and lines that only the log has.", loop.unsaved)
         yield _gauge("unsaved_bytes", "Ciphertext of waiting entries that only the log has.", loop.unsaved_bytes)
         yield _gauge("unsaved_records", "Records behind the newest checkpoint.", state.offset - heart.rows.pointer)
-        yield _gauge("dead_letters", "Records that could not be applied, over the life of the data.", state.shard.dead)
+        yield _gauge("dead_letters", "Dead letters that nobody has settled.", state.shard.dead)
+        yield _labelled(
+            GaugeMetricFamily, "dead_letters_by_error", "Dead letters that are kept, by error.", "error",
+            self._node.letter_counts,
+        )  # fmt: skip
         yield _gauge("devices_low_prekeys", "Devices with few one-time keys left, or none.", state.shard.low)
         yield _gauge(
             "devices_exhausted_prekeys", "Devices without one-time keys of one kind or both.", state.shard.exhausted
@@ -136,12 +160,38 @@ class Metrics(Collector):
         yield _gauge("disk_free_bytes", "Free space where the data folder is.", shutil.disk_usage(heart.folder).free)
         yield _gauge("disk_tight", "1 if space has run out: only acknowledgements are taken.", heart.log.tight)
 
+    def _calls(self) -> Iterator[Metric]:
+        calls = self._node.calls
+        assert calls is not None
+        scheduled, places = calls.scheduled, calls.dispatch.places
+        by_outcome = {outcome.name.lower(): calls.dispatch.ended[outcome] for outcome in CallOutcome}
+        retries = {outcome.name.lower(): scheduled.retries[outcome] for outcome in CallOutcome}
+        yield _labelled(CounterMetricFamily, "webhook_calls", "Calls that have ended.", "outcome", by_outcome)
+        yield _labelled(
+            CounterMetricFamily, "webhook_retries", "Scheduled calls that were repeats.", "outcome", retries
+        )  # fmt: skip
+        yield _labelled(
+            CounterMetricFamily, "webhook_errors", "Scheduled calls that failed.", "error", scheduled.errors
+        )  # fmt: skip
+        yield _gauge("outlets", "Outlets that make calls.", calls.processes)
+        yield _gauge("webhook_calls_busy", "Calls under way.", places.busy)
+        yield _gauge("webhook_calls_waiting", "Calls that wait for a place.", places.waiting)
+        yield _counter("webhook_calls_put_off", "Scheduled calls that found too many waiting.", scheduled.put_off)
+
     def _gateway(self) -> Iterator[Metric]:
         gateway, listener = self._node.gateway, self._node.listener
         for name in Counters.__slots__:
             yield _counter(f"gateway_{name}", GATEWAY.get(name, name), getattr(gateway.counters, name))
         yield _gauge("connections", "WebSocket connections.", gateway.connections)
         yield _gauge("devices_online", "Devices that are connected.", gateway.devices)
+        if (presence := self._node.heart.presence) is not None:
+            yield _gauge("accounts_online", "Accounts with a device in the foreground.", presence.online)
+            yield _counter("presence_saves_failed", "Times that last seen could not be stored.", presence.failed_saves)
+        if gateway.presence is not None:
+            yield _gauge(
+                "accounts_watched", "Accounts whose presence a device watches.", len(gateway.presence.watchers)
+            )
+        yield _gauge("groups_attended", "Groups whose log some connected device attends.", len(gateway.groups.attended))
         yield _gauge("pressed", "1 while drains are paced.", gateway.pressed)
         yield _gauge("http_connections", "HTTP connections.", listener.connections)
         yield _counter("http_requests", "HTTP requests answered.", listener.requests)
@@ -179,6 +229,17 @@ def _counter(name: str, text: str, value: float) -> Metric:
 
 def _gauge(name: str, text: str, value: float) -> Metric:
     return _plain(GaugeMetricFamily, f"nightmail_{name}", text, value)
+
+
+def _labelled(
+    kind: type[CounterMetricFamily] | type[GaugeMetricFamily], name: str, text: str, label: str,
+    values: Mapping[str, float],
+) -> Metric:  # fmt: skip
+    """One value for each of a few words; most frequent first, and the rest left out."""
+    family = kind(f"nightmail_{name}", text, labels=[label])
+    for word, value in sorted(values.items(), key=lambda item: -item[1])[:LABELS_MAX]:
+        family.add_metric([word], value)
+    return family
 
 
 def _plain(kind: type[CounterMetricFamily] | type[GaugeMetricFamily], name: str, text: str, value: float) -> Metric:

@@ -18,11 +18,12 @@ import hashlib
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
 from nightmail.api.app import Surroundings, app
+from nightmail.core.state import NEWEST_FOLD
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.machine_errors import MACHINE_ERRORS, as_engine_error
 from nightmail.engine.memory import MemoryRegistry
@@ -31,13 +32,13 @@ from nightmail.gateway.gateway import Gateway
 from nightmail.gateway.proxies import Proxies
 from nightmail.gateway.requests import HttpPlaces
 from nightmail.model.forms import Form
-from nightmail.outlets.webhooks import Webhook
 
-from .code_webhook import deliver_by, webhook_of
+from .calls import NodeCalls
+from .code_webhook import deliver_by
 from .config import Config, ServerSettings
 from .heart import Heart, clock, pace
 from .listening_socket import ListeningSocket
-from .memory import trim
+from .memory import Collector, trim
 from .message_counts import MessageCounts
 from .metrics import Metrics
 from .observe import Figures, log, log_refusals
@@ -47,6 +48,8 @@ from .secret_files import secret_from
 
 SECRET_FILE = "accounts.secret"  # noqa: S105 (a name)
 TICK_S = 0.05
+SHORT_TICK_S = 0.02
+"""The event loop's timers, and the clock, may be off by a little: a tick soon after another is left out."""
 RAISE_MS = 5_000
 """How long a start waits until the shard folds with the newest version: some requests are refused before."""
 SLOW_TICKS = 20
@@ -64,10 +67,12 @@ class Fell(Exception):
 class Node:
     """Start it, use it, stop it. `fell` is done, with an exception, if it cannot go on."""
 
-    def __init__(self, config: Config) -> None:
-        self.config = config
+    def __init__(self, config: Config, newest_fold: int = NEWEST_FOLD) -> None:
+        """`newest_fold`: see `Heart`."""
+        self.config, self._newest_fold = config, newest_fold
         self.name = config.server.node or ServerSettings().node
         self.figures = Figures()
+        self.collector = Collector()
         self.draining = False
         self.started_at = clock() / 1000
         self.fell: asyncio.Future[None]
@@ -76,7 +81,9 @@ class Node:
         self._ticks = 0
         self._ticking: asyncio.TimerHandle | None = None
         self._closed = False
-        self._webhook: Webhook | None = None
+        self.calls: NodeCalls | None = None
+        self.letter_counts: Mapping[str, int] = {}
+        """Dead letters by error, as of a second ago."""
 
     async def start(self) -> None:
         """Returns when it can be connected to. Raises EngineError or CannotListen, each one sentence."""
@@ -87,19 +94,21 @@ class Node:
         folder = Path(config.data.folder)
         if opened := make_private(folder):
             log.warning("the data folder was open to others; it is closed to them", extra={"names": opened[:10]})
-        self.heart = heart = Heart(config, self.figures, self._post, self._later, desk.on_effects)
+        self.heart = heart = Heart(config, self.figures, self._post, self._later, desk.on_effects, self._newest_fold)
         try:
-            self._webhook = webhook_of(config.accounts)
+            self.calls = calls = NodeCalls(config, desk, self._post, self._soon)
             form = Form(config.form, config.fold)
             registry = MemoryRegistry(config.gateway.silence_ms)
             self.gateway = gateway = Gateway(
                 desk, registry, form, config.gateway, clock, pace, self.name,
-                self._soon, random.random,
+                self._soon, random.random, (heart.presence, config.presence_limits) if heart.presence else None,
+                config.groups,
             )  # fmt: skip
-            desk.attend(heart.loop, gateway, tracer=heart.tracer)
+            desk.attend(heart.loop, gateway, tracer=heart.tracer, on_call=calls.on_call)
             heart.recover()
             # Only now: a folder that is refused gets no new files.
             token = operator_token(config.operator, heart.folder)
+            await calls.start(heart.folder)
             secret = secret_from(config.accounts.secret, heart.folder / SECRET_FILE)
             self.message_counts = MessageCounts(lambda device: registry.find(device, pace()) is not None)
             self.message_counts.skip(heart.loop.state)
@@ -107,16 +116,19 @@ class Node:
             application = app(
                 Surroundings(
                     desk=desk,
+                    schedules=desk,
+                    webhooks=calls.webhooks,
                     form=form,
                     limits=config.http,
                     operator_digest=hashlib.sha256(token.encode()).digest(),
                     secret=secret.encode(),
-                    deliver=deliver_by(self._webhook) if self._webhook else None,
+                    deliver=deliver_by(calls.codes) if calls.codes else None,
                     open_metrics=config.operator.open_metrics,
                     soon=self._soon,
                     on_registered=lambda account: gateway.budgets.registered(account, pace()),
                     clock=clock,
                     clock_seen=lambda: heart.loop.clock_seen,
+                    handle_kept_ms=config.fold.handle_kept_ms,
                     pace=pace,
                     not_ready=self.not_ready,
                     scrape=self.metrics.scrape,
@@ -192,8 +204,8 @@ class Node:
         self._closed = True
         if self._ticking:
             self._ticking.cancel()
-        if self._webhook:
-            self._webhook.close()
+        if self.calls:
+            self.calls.close()
         self.heart.close()
 
     # --- turns --------------------------------------------------------------------------------
@@ -214,24 +226,34 @@ class Node:
         now = loop.time()
         late_ms = max(0.0, (now - self._tick_at) * 1000)
         self.figures.lag.add(late_ms)
-        self._tick_at = now + TICK_S
-        self._ticking = loop.call_later(TICK_S, self._guard, self._tick)
+        # When a slot of due items ends by the clock: what is due in it is then late by no more than the slot is long.
+        wait_s = TICK_S - clock() / 1000 % TICK_S
+        wait_s += TICK_S if wait_s < SHORT_TICK_S else 0.0
+        self._tick_at = now + wait_s
+        self._ticking = loop.call_later(wait_s, self._guard, self._tick)
         self.gateway.press(int(late_ms), self.figures.take_slowest_ms(time.monotonic_ns()))
         self.message_counts.look(self.heart.loop.state, pace())
         self.heart.loop.tick()
         self.heart.check()
         self.message_counts.skip(self.heart.loop.state)
         self.desk.tick()
+        if self.calls:
+            self.calls.dispatch.tick()
         self.gateway.tick(pace())
+        self.collector.tick()
         self._ticks += 1
         if self._ticks % SLOW_TICKS == 0:
             self.listener.refresh()
             self.heart.adopt_settings()
+            self.desk.letter_counts(0, self._counted_letters)
         if self._ticks % DEPTH_TICKS == 0:
             self.message_counts.turn()
             log_refusals(self.gateway.counters)
             self._event_loop.run_in_executor(None, trim)
             self.heart.remember_time()
+
+    def _counted_letters(self, counts: Mapping[str, int]) -> None:
+        self.letter_counts = counts
 
     def _post(self, callback: Callable[[], None]) -> None:
         """From any thread."""

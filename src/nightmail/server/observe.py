@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 
 from nightmail.engine.filelog import FileLog
-from nightmail.engine.loop import Watcher
 from nightmail.engine.ports import Checkpoint
+from nightmail.engine.watcher import Watcher
 from nightmail.gateway.counters import RefusalCounts
 from nightmail.model.clock import ClockSeen, ClockState
 

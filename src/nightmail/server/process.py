@@ -1,13 +1,12 @@
 """The process around a node: signals, limits of the machine, and how it ends.
 
 Knows:   what an exit code means.
-Touches: signals, the collector, the number of open files, the rights of new files.
+Touches: signals, the number of open files, the rights of new files.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
 import resource
@@ -17,6 +16,7 @@ from collections.abc import Callable
 
 import uvloop
 
+from nightmail.core.state import NEWEST_FOLD
 from nightmail.engine.ports import Damaged, EngineError, InUse, TooNew, Unwritable
 
 from .config import Config
@@ -26,8 +26,9 @@ from .node import Fell, Node
 from .observe import log, set_up_logging
 from .private_files import UMASK
 
-GC_THRESHOLDS = (50_000, 20, 50)
-"""Messages make no cycles, so a collection rarely finds anything and costs latency."""
+SWITCH_S = 0.0005
+"""While another thread computes, the event loop gets the interpreter back after this time, and not after 5 ms: once in
+each turn, because it lets go of it to wait for sockets."""
 
 EXIT_CODES: dict[type[Exception], int] = {
     EngineError: 1,
@@ -45,18 +46,20 @@ def run(
     config: Config,
     on_started: Callable[[Node], None] | None = None,
     on_failed: Callable[[int, str], None] | None = None,
+    newest_fold: int = NEWEST_FOLD,
 ) -> int:
     """Serve until a signal says otherwise. Returns the exit code; says why in one sentence on standard error.
 
-    `on_failed` is told the same: the exit code and the sentence.
+    `on_failed` is told the same: the exit code and the sentence. `newest_fold`: see `Heart`.
     """
     set_up_logging(config.log)
     os.umask(UMASK)
     limit_arenas()
+    sys.setswitchinterval(SWITCH_S)
     raise_open_files()
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(_serve(config, on_started))
+            return runner.run(_serve(config, on_started, newest_fold))
     except (EngineError, CannotListen, Fell) as error:
         logging.shutdown()
         print(f"nightmail: {error}", file=sys.stderr)  # noqa: T201
@@ -66,7 +69,7 @@ def run(
         return code
 
 
-async def _serve(config: Config, on_started: Callable[[Node], None] | None) -> int:
+async def _serve(config: Config, on_started: Callable[[Node], None] | None, newest_fold: int) -> int:
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
 
@@ -80,11 +83,9 @@ async def _serve(config: Config, on_started: Callable[[Node], None] | None) -> i
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number)
-    node = Node(config)
+    node = Node(config, newest_fold)
     await node.start()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*GC_THRESHOLDS)
+    node.collector.start()
     if on_started:
         on_started(node)
     stop = asyncio.ensure_future(asked.wait())

@@ -15,17 +15,18 @@ from typing import Any, cast
 
 from .observe import log
 
-BACKLOG = 256
-"""Connections that the kernel may hand over at once: all of them are taken in one turn of the event loop."""
-FOR_THE_DISK = 64
+BACKLOG = 1_024
+"""Connections that wait in the kernel: uvloop takes one of them in a turn. One that finds no place there is lost, and
+its client tries again after a second."""
+SPARE = 320
+"""Descriptors that no connection may have, if the process may have many."""
 TOLD_S = 60.0
 """At most one line in the log in this time."""
 
 
-def shares(limit: int) -> tuple[int, int]:
-    """The first descriptor number that no connection may have, and the backlog, of a process with `limit`."""
-    kept = max(16, min(BACKLOG + FOR_THE_DISK, limit // 4))
-    return limit - kept, max(4, min(BACKLOG, kept - FOR_THE_DISK))
+def first_spare(limit: int) -> int:
+    """The first descriptor number that no connection may have, in a process that may have `limit`."""
+    return limit - max(16, min(SPARE, limit // 4))
 
 
 class Descriptors:
@@ -33,7 +34,7 @@ class Descriptors:
 
     def __init__(self, limit: int | None = None, now: Callable[[], float] = time.monotonic) -> None:
         self.limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if limit is None else limit
-        self.highest, self.backlog = shares(self.limit)
+        self.highest = first_spare(self.limit)
         self._now, self._told_at, self._turned_away = now, -TOLD_S, 0
 
     def guard(self, build: Callable[[], Any]) -> asyncio.Protocol:

@@ -27,10 +27,10 @@ class MessageLabel(NamedTuple):
     by: int
     """The device that wrote it."""
     to: int
-    """The person it is for."""
+    """The person or the group it is for."""
     lane: Lane
     n: int
-    """1, 2, 3 … for this device, person and lane."""
+    """1, 2, 3 … for this device, person or group, and lane."""
 
     def text(self, padding: int) -> str:
         return f"verify {self.run} {self.by} {self.to} {int(self.lane)} {self.n} " + "." * padding
@@ -56,6 +56,8 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """Delivered, but the author never got a receipt."""
     failed: int
     """Failed with a reason; not counted as lost."""
+    to_group: int = 0
+    """Of the acknowledged ones, those written to the group."""
     notes: list[str]
 
     @property
@@ -66,9 +68,11 @@ class Verdict(Struct, frozen=True, kw_only=True):
 class Ledger:
     """Filled during the run, by event handlers of every client."""
 
-    def __init__(self, run: str, addressed: Mapping[int, Sequence[int]]) -> None:
-        """`addressed`: person → their devices."""
-        self._run, self._addressed = run, addressed
+    def __init__(
+        self, run: str, addressed: Mapping[int, Sequence[int]], groups: Mapping[int, Sequence[int]] | None = None
+    ) -> None:
+        """`addressed`: person → their devices; `groups`: group → the devices of its members."""
+        self._run, self._addressed, self._groups = run, addressed, groups or {}
         self._owner = {device: person for person, devices in addressed.items() for device in devices}
         self._next: Counter[tuple[int, int, Lane]] = Counter()
         self.written: dict[str, MessageLabel] = {}
@@ -117,9 +121,14 @@ class Ledger:
         self.changed.set()
 
     def devices_for(self, label: MessageLabel) -> list[int]:
-        """The devices that must show it: the recipient's devices, and the author's other ones."""
+        """The devices that must show it: the recipient's devices, or those of all members; and the author's others."""
+        if label.to in self._groups:
+            return [device for device in self._groups[label.to] if device != label.by]
         own = self._addressed[self._owner[label.by]]
         return [device for device in (*self._addressed[label.to], *own) if device != label.by]
+
+    def is_to_group(self, label: MessageLabel) -> bool:
+        return label.to in self._groups
 
     @property
     def done(self) -> bool:
@@ -160,6 +169,7 @@ class _Judge:
         return Verdict(
             sent=len(acked), delivered=len(whole), lost=lost, doubled=self._doubled(), reordered=self._reordered(),
             unticked=len(unticked), failed=len(self._ledger.failed), notes=self._notes,
+            to_group=sum(self._ledger.is_to_group(written[ident]) for ident in acked if ident in written),
         )  # fmt: skip
 
     def _lost(

@@ -13,6 +13,7 @@ from contextlib import suppress
 from nightmail.client import Client
 from nightmail.client.errors import ClientError
 from nightmail.client.events import DeliveryReceipt, Ended, MessageFailed, ReadReceipt, SentAck
+from nightmail.client.group_events import GroupReceipt
 from nightmail.client.limits import ClientLimits
 from nightmail.client.messages import Message, Tick
 from nightmail.model.words import Lane
@@ -87,6 +88,11 @@ class Participant:
             for message_id in event.messages:
                 ledger.was_delivered(number, message_id)
 
+        @client.on(GroupReceipt)
+        def delivered_in_group(event: GroupReceipt) -> None:
+            if event.delivered:
+                ledger.was_delivered(number, event.message_id)
+
         @client.on(MessageFailed)
         def failed(event: MessageFailed) -> None:
             ledger.has_failed(event.message_id, event.reason)
@@ -100,21 +106,22 @@ class Participant:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-        del shown, sent, delivered, read, failed, ended
+        del shown, sent, delivered, read, delivered_in_group, failed, ended
         return client
 
     # --- writing and reading --------------------------------------------------------------------
 
-    async def write(self, handle: str, person: int, lane: Lane, padding: int) -> bool:
-        """Send the next message of this lane and conversation. False if the client is closed."""
+    async def write(self, to: str | int, number: int, lane: Lane, padding: int) -> bool:
+        """Send the next message of this lane and conversation: to a handle or a group, which the ledger knows by
+        `number`. False if the client is closed."""
         async with self._opening:
             client = self._client
             if client is None:
                 return False
-            label = self._ledger.next_label(self.number, person, lane)
+            label = self._ledger.next_label(self.number, number, lane)
             # If the client ends meanwhile, its profile tells at the end whether the message was queued.
             with suppress(ClientError):
-                receipt = await client.send(handle, label.text(padding), lane=lane)
+                receipt = await client.send(to, label.text(padding), lane=lane)
                 self._ledger.wrote(receipt.message_id, label)
         return True
 

@@ -14,6 +14,9 @@ from msgspec import Struct
 
 from nightmail.model.words import Lane
 
+GROUP_SHARE = 0.25
+"""So much of what a member of the group writes goes to the group."""
+
 
 class Fault(StrEnum):
     """Faults of one device's connection."""
@@ -44,7 +47,7 @@ class Write(Struct, frozen=True):
     by: int
     """Number of the device."""
     to: int
-    """Number of the person."""
+    """Number of the person, or of the group (`Plan.group`)."""
     lane: Lane
     size: int
     """Bytes of padding."""
@@ -78,6 +81,16 @@ class Plan(Struct, frozen=True):
     kills: bool = True
     faults: bool = True
 
+    @property
+    def group(self) -> int:
+        """The number under which messages go to the group: that behind the last person."""
+        return self.people
+
+    @property
+    def members(self) -> range:
+        """The people who share a group: all but the last, unless there are only two."""
+        return range(max(2, self.people - 1))
+
     def owner(self, device: int) -> int:
         return device // self.devices
 
@@ -106,7 +119,9 @@ class Plan(Struct, frozen=True):
             for _ in range(chance.randint(10, 40) if chance.random() < 0.01 else 1):
                 lane = Lane.HIGH if chance.random() < 0.1 else Lane.NORMAL
                 size = chance.choice((0, 40, 200, 500, 4_000))
-                writes.append(Write(int(at), device, chance.choice(others), lane, size))
+                in_group = self.owner(device) in self.members and chance.random() < GROUP_SHARE
+                to = self.group if in_group else chance.choice(others)
+                writes.append(Write(int(at), device, to, lane, size))
         return writes
 
 

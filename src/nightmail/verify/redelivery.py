@@ -12,7 +12,7 @@ Never:   delays or changes a frame.
 from __future__ import annotations
 
 from nightmail.model.answers import Accepted
-from nightmail.model.records import Acked, Sent
+from nightmail.model.records import Acked, GroupSent, Sent
 from nightmail.model.words import Lane
 from nightmail.wire.frames import BadFrame, decode_from_device, decode_from_server
 from nightmail.wire.items import Answered, Ask, Entries, Hello, Ping, Pong
@@ -77,7 +77,7 @@ class ConnectionCheck:
                     self._acked[lane] = max(self._acked[lane], upto)
                     self._ask("ask", ref)
                 case Ask(ref=ref, body=body):
-                    sends += isinstance(body, Sent)
+                    sends += isinstance(body, Sent | GroupSent)
                     self._ask("ask", ref)
                 case Ping():
                     self._ask("ping", item.nonce)

@@ -19,6 +19,7 @@ from typing import Any
 from msgspec import Struct
 
 from nightmail.client import Client
+from nightmail.client.group_errors import NoGroups
 from nightmail.client.limits import ClientLimits
 from nightmail.testing import RegisteredDevice, RunningServer
 
@@ -81,7 +82,11 @@ class Run:
         self._name = secrets.token_hex(4)
         persons = range(plan.people)
         self.handles = [f"verify.{self._name}.{person}" for person in persons]
-        self.ledger = Ledger(self._name, {person: plan.devices_of(person) for person in persons})
+        addressed = {person: plan.devices_of(person) for person in persons}
+        members = [device for person in plan.members for device in plan.devices_of(person)]
+        self.ledger = Ledger(self._name, addressed, {plan.group: members})
+        self._group: int | None = None
+        """None: the server does not know groups."""
         self.checks: list[RedeliveryCheck] = []
         self._proxies: list[Proxy] = []
         self.participants: list[Participant] = []
@@ -123,7 +128,23 @@ class Run:
                     other = RegisteredDevice(handle, folder / f"{len(devices)}", self._url)
                     devices.append(other)
                     await client.link_here(other.profile, "second device")
+        await self._share_group(devices)
         return devices
+
+    async def _share_group(self, devices: Sequence[RegisteredDevice]) -> None:
+        """Make the group, and let every device of its members know it: from then on all of them are addressed."""
+        members = [devices[number] for person in self.plan.members for number in self.plan.devices_of(person)]
+        handles = [self.handles[person] for person in self.plan.members]
+        async with self._client(members[0]) as maker:
+            try:
+                self._group = (await maker.create_group("verify", handles[1:])).id
+            except NoGroups:
+                return
+            for member in members[1:]:
+                async with self._client(member) as client:
+                    events = client.events()
+                    while self._group not in client.group_names() or not client.group(self._group).is_joined:
+                        await anext(events)
 
     def _client(self, device: RegisteredDevice, handle: str = "") -> Client:
         return device.client(handle=handle, ca_file=self._ca_file)
@@ -163,7 +184,9 @@ class Run:
         task.add_done_callback(self._working.discard)
 
     async def _write(self, step: Write) -> None:
-        await self.participants[step.by].write(self.handles[step.to], step.to, step.lane, step.size)
+        to = self._group if step.to == self.plan.group else self.handles[step.to]
+        if to is not None:
+            await self.participants[step.by].write(to, step.to, step.lane, step.size)
 
     async def _break(self, step: Break) -> None:
         if step.fault is Fault.REOPEN:

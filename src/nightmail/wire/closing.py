@@ -21,7 +21,7 @@ class CloseCode(IntEnum):
     MALFORMED = 4000
     """A frame that is no array of known items."""
     OUT_OF_STATE = 4001
-    """Something before `Hello`, or a second `Hello`."""
+    """Something between `Hello` and `Welcome`, or a second `Hello`."""
     UNAUTHORIZED = 4002
     """No such device, or another token. Also what a revoked device hears when it comes back."""
     UNSUPPORTED = 4003

@@ -26,6 +26,7 @@ from nightmail.model.ids import account_id
 from nightmail.testing import RegisteredDevice
 from tests.cli.hand import NOBODY, Hand, registered_without_keys
 
+HOUR_MS = 3_600_000
 QUICK = ClientLimits(backoff_ms_min=20, backoff_ms_max=100)
 
 
@@ -142,6 +143,35 @@ def test_nothing_is_read_while_the_terminal_has_lost_the_focus(ada: RegisteredDe
             assert a.client.unread() == 1
             a.app.post_message(events.AppFocus())
             await a.until(lambda: a.client.unread() == 0)
+
+    played(story)
+
+
+def test_the_chat_shows_who_is_online_typing_and_gone_and_what_waits_for_them(
+    ada: RegisteredDevice, bob: RegisteredDevice
+) -> None:
+    async def story() -> None:
+        async with window(ada, person=bob.handle) as a:
+            await a.says("Are you there?")
+            async with bob.client(limits=QUICK) as b:
+                # Bob's client is in the background, and does not know Ada.
+                await anext(b.messages())
+                await a.until(lambda: a.words("#head").endswith("last seen: unavailable"))
+                await (await b.send(ada.handle, "Yes.")).delivered()
+            await a.until(lambda: a.texts == ["Are you there?", "Yes."])
+        async with window(ada, person=bob.handle) as a:
+            await a.until(lambda: a.words("#head").endswith("· offline"))
+            await a.says("Still?")
+            await a.until(lambda: [(line.tick, line.queued) for line in a.said][-1] == (Tick.SENT, True))
+            async with window(bob, person=ada.handle) as b:
+                await a.until(lambda: a.words("#head").endswith("· online"))
+                await b.until(lambda: b.words("#head").endswith("· online"))
+                await a.until(lambda: not a.said[-1].queued)
+                await b.types("h")
+                await a.until(lambda: a.words("#head").endswith("· typing…"))
+                await a.until(lambda: a.words("#head").endswith("· online"))
+                b.app.post_message(events.AppBlur())
+                await a.until(lambda: "last seen at" in a.words("#head") or "last seen on" in a.words("#head"))
 
     played(story)
 
@@ -358,5 +388,48 @@ def test_a_changed_security_code_stands_in_the_conversation(ada: RegisteredDevic
             await a.until(lambda: any(isinstance(line, Notice) for line in a.app.lines))
             (notice,) = [line for line in a.app.lines if isinstance(line, Notice)]
             assert (notice.grave, bob.handle in notice.text, "Your messages wait" in notice.text) == (True, True, True)
+
+    played(story)
+
+
+def test_a_timer_is_set_shown_and_takes_the_message_its_quote_and_its_preview_away(
+    ada: RegisteredDevice, bob: RegisteredDevice
+) -> None:
+    async def story() -> None:
+        async with window(ada, person=bob.handle) as a, bob.client(limits=QUICK) as b:
+            await a.pilot.press("ctrl+t")
+            await a.types("1h")
+            await a.pilot.press("enter")
+            await a.until(lambda: "⏱ 1 hour" in a.words("#head"))
+            words = "You set the timer: messages disappear 1 hour after they were read."
+            await a.until(lambda: any(isinstance(line, Notice) and line.text == words for line in a.app.lines))
+            await a.until(lambda: b.timer(ada.handle) == HOUR_MS)
+            await b.send(ada.handle, "Between us.")
+            await a.until(lambda: a.texts == ["Between us."] and a.client.unread() == 0)
+            a.app.messages.focus()
+            await a.pilot.press("end", "r")
+            assert "Between us." in a.words("#reply")
+            await a.says("Sure.")
+            await a.until(lambda: [line.quote for line in a.said] == ["", "Between us."])
+            await a.until(lambda: a.said[1].tick is Tick.DELIVERED)
+            driver = a.client._open_driver()
+            with driver.working() as machine:
+                machine.tick(driver.clock() + HOUR_MS)
+            await a.until(lambda: a.texts == [])
+            assert a.app.model.conversations[0].preview == words
+            assert a.client.search("between") == []
+
+    played(story)
+
+
+def test_what_can_be_no_timer_is_said_so(ada: RegisteredDevice, bob: RegisteredDevice) -> None:
+    async def story() -> None:
+        async with window(ada, person=bob.handle) as a:
+            for typed in ("29s", "soon"):
+                await a.pilot.press("ctrl+t")
+                await a.types(typed)
+                await a.pilot.press("enter")
+            await a.until(lambda: len(a.app._notifications) == 2)
+            assert a.client.timer(bob.handle) == 0
 
     played(story)

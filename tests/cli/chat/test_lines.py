@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -112,3 +113,12 @@ def test_text_of_others_is_neither_markup_nor_a_command() -> None:
 def test_nothing_is_too_wide_for_a_narrow_terminal(text: str, width: int, own: bool) -> None:
     picture(draw(MessageLine("i", own, text, "12:00", Tick.READ, "", text), width), width)
     picture(draw_summary(ConversationSummary(1, text, 5, text, 12), width, "12:00"), width)
+
+
+def test_a_change_of_the_timer_is_a_line_between_messages_and_nobodys_bubble() -> None:
+    before, change = told(1, "a", NOON), replace(told(2, "Bob set the timer.", NOON + 1000), is_notice=True)
+    failed = replace(told(3, "You set the timer.", 0, own=True, tick=Tick.FAILED), is_notice=True)
+    assert lines_of([before, change, failed], [], TODAY, UTC) == [
+        Day("Today"), said(before, "12:00"), Notice(NOON + 1000, "Bob set the timer."),
+        Notice(0, "You set the timer. This was not sent."),
+    ]  # fmt: skip

@@ -19,6 +19,19 @@ def test_a_name_is_used_wherever_the_handle_is_meant(hand: Hand) -> None:
     assert hand.gets("contacts", "forget", bob, "-p", ada) == [{"forgotten": False}]
 
 
+def test_a_contact_is_renamed_by_its_name_and_two_of_one_name_by_their_handles(hand: Hand) -> None:
+    ada, bob = a_conversation(hand)
+    hand.gets("contacts", "name", bob, "Mum", "-p", ada)
+    (renamed,) = hand.gets("contacts", "name", "mum", "Mother", "-p", ada)
+    assert (renamed["handle"], renamed["name"]) == (bob, "Mother")
+    hand.gets("contacts", "name", "nobody", "Mother", "-p", ada)
+    assert hand.types("contacts", "name", "Mother", "Ma", "-p", ada).exit_code == 2
+    hand.gets("contacts", "name", "nobody", "Somebody", "-p", ada)
+    assert [each["name"] for each in hand.gets("contacts", "list", "-p", ada)] == ["Mother", "Somebody"]
+    (by_number,) = hand.gets("contacts", "name", renamed["account"], "Ma", "-p", ada)
+    assert (by_number["handle"], by_number["name"]) == (bob, "Ma")
+
+
 def test_a_name_cannot_be_empty_nor_mean_a_contact_without_one(hand: Hand) -> None:
     ada, bob = a_conversation(hand)
     hand.gets("block", bob, "-p", ada)

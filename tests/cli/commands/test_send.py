@@ -40,8 +40,8 @@ def test_a_contacts_name_wins_over_the_handle_of_a_stranger(hand: Hand) -> None:
 
 def test_a_name_that_can_mean_two_contacts_is_refused_with_both_of_them(hand: Hand) -> None:
     ada, bob, carol = hand.registers("ada"), hand.registers("bob"), hand.registers("carol")
-    (named,) = hand.gets("contacts", "name", "-p", ada, bob, carol)
     (other,) = hand.gets("contacts", "name", "-p", ada, carol, "Carol")
+    (named,) = hand.gets("contacts", "name", "-p", ada, bob, carol)
     result = hand.types("send", "-p", ada, carol, "For whom?")
     assert result.exit_code == 2
     sentence = one_sentence(result)
@@ -115,6 +115,10 @@ def test_a_reply_names_the_message_that_it_answers(hand: Hand) -> None:
     hand.gets("send", "-p", bob, ada, "Yes.", "--reply-to", asked["message_id"])
     heard = [each for each in hand.gets("listen", "-p", ada, "--until-empty") if each["type"] == "message"]
     assert [each["reply_to_message_id"] for each in heard] == [asked["message_id"]]
+    elsewhere = asked["message_id"].replace(":0000", ":")
+    hand.gets("send", "-p", bob, ada, "Yes.", "--reply-to", elsewhere)
+    heard = [each for each in hand.gets("listen", "-p", ada, "--until-empty") if each["type"] == "message"]
+    assert [each["reply_to_message_id"] for each in heard] == [elsewhere], "an id is a text, whatever its zeros"
     wrong = hand.types("send", "-p", bob, ada, "Yes.", "--reply-to", "that one")
     assert (wrong.exit_code, "not a message id" in one_sentence(wrong)) == (2, True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nightmail.cli.json_shapes import time_fields
 from tests.cli.hand import Hand, one_sentence
 
 
@@ -12,6 +13,7 @@ def test_an_operator_is_told_a_messages_whole_life(hand: Hand) -> None:
     (seen,) = hand.gets("trace", sent["message_id"], "--data", str(hand.server.folder))
     assert seen["message_id"] == sent["message_id"]
     assert [event["what"].partition(":")[0] for event in seen["events"]][:2] == ["accepted", "queued"]
+    assert seen["events"] == [{**event, **time_fields("at", event["at_ms"])} for event in seen["events"]]
     assert list(seen["states"].values()) == ["read"]
     said = hand.types("trace", sent["message_id"], "--data", str(hand.server.folder)).stdout
     assert "accepted" in said

@@ -170,6 +170,21 @@ def test_early_receipts_are_merged_so_that_each_message_gets_all_of_its_own() ->
     assert [message.state for message in script.store.history(BOB, 9)] == [Tick.DELIVERED, Tick.SENT, Tick.READ]
 
 
+def test_a_message_that_is_here_before_its_copy_gets_the_ticks_that_came_before_the_copy() -> None:
+    script = Script()
+    script.connect()
+    entry = an_entry(1, by=LAPTOP, to=BOB)
+    # A new device is told of a timer by another own device, before it receives the message that set it.
+    script.store.put_message(
+        Message(id=entry.id, peer=BOB, by=LAPTOP, own=True, at=entry.at, body=b"", state=Tick.SENT)
+    )
+    script.say(change(1, TABLET, MessageState.DELIVERED, 1, 1, by=LAPTOP))
+    script.say(entries(1, entry))
+    script.bodies()
+    where = conversation_id(ALICE, BOB)
+    assert ticks_told(script) == [DeliveryReceipt(entry.id, where, 51, TABLET, Tick.DELIVERED)]
+
+
 def test_early_receipts_of_two_devices_stay_apart() -> None:
     script = Script()
     script.connect()

@@ -17,9 +17,11 @@ from nightmail.client.own_devices.link_request import LinkRequest
 from nightmail.client.store.rows import Outgoing, OwnKeys
 from nightmail.client.store.sqlite import SqliteStore
 from nightmail.model.answers import Accepted, Stocked
+from nightmail.model.group_rows import FanOut, MemberState
 from nightmail.model.refusals import OutOfOrder, StaleDevices
-from nightmail.model.rows import PendingReceipt, ReceiptKey
-from nightmail.model.words import Lane, MessageState, Reason
+from nightmail.model.roster import GroupReceipts, GroupSettings, Role
+from nightmail.model.rows import GroupEntry, PendingReceipt, ReceiptKey
+from nightmail.model.words import Kind, Lane, MessageState, Reason
 from nightmail.wire.frames import encode
 from nightmail.wire.items import (
     VERSION,
@@ -30,7 +32,14 @@ from nightmail.wire.items import (
     FromServer,
     Gone,
     Goodbye,
+    GroupChain,
+    GroupLog,
+    GroupMembers,
+    GroupSeenBy,
     KeysLow,
+    LogGap,
+    LogRun,
+    MemberShown,
     Pong,
     Receipts,
     Welcome,
@@ -66,7 +75,41 @@ GOOD: tuple[FromServer, ...] = (
     Goodbye(4000, "later", 1_000),
     KeysLow(),
 )
+GROUP, HEAD = 0x1234_5678, bytes(32)
+CHAIN = GroupChain(1, GROUP, 1, HEAD, 2, 5, FanOut.WRITE, ((1, b"first"), (2, b"second")))
+MEMBERS = (MemberShown(ALICE, bytes(32), Role.ADMIN, MemberState.JOINED),)
+PAGE = GroupMembers(1, GROUP, 1, HEAD, 1, GroupSettings(), MEMBERS, False)
+GROUP_ENTRY = GroupEntry(PHONE, GROUP, 1, "an id", b"tag", Kind.TEXT, None, START, 0, b"sealed", 7, 1, Lane.NORMAL)
+LOG = GroupLog(1, GROUP, 3, (LogGap(4, 6, Reason.NOT_MEMBER), LogRun(7, (GROUP_ENTRY,))), 7)
+SEEN_BY = GroupSeenBy(1, GROUP, GroupReceipts.EACH_MEMBER, ((7, ((BOB, MessageState.READ),)),))
+GOOD += (CHAIN, PAGE, LOG, SEEN_BY, GroupLog(0, GROUP, 0, (), 9), Entries(Lane.NORMAL, 1, (GROUP_ENTRY,)))
 BAD: tuple[FromServer, ...] = (
+    *(replace(CHAIN, **{name: value}) for name in ("group", "epoch", "length", "seq") for value in (-1, HUGE)),
+    replace(CHAIN, group=GROUP + 1),
+    replace(CHAIN, head=b"short"),
+    *(replace(CHAIN, blobs=blobs) for blobs in (((0, b""),), ((2, b""), (1, b"")), ((1, b""), (1, b"")), ((3, b""),))),
+    *(replace(PAGE, **{name: value}) for name in ("group", "epoch", "length") for value in (-1, HUGE)),
+    replace(PAGE, head=b"short"),
+    replace(PAGE, members=MEMBERS * 2),
+    *(replace(PAGE, members=(replace(MEMBERS[0], account=value),)) for value in (0, -1, HUGE)),
+    replace(PAGE, members=(replace(MEMBERS[0], key=b"short"),)),
+    replace(PAGE, settings=GroupSettings(timer_ms=HUGE)),
+    *(replace(LOG, **{name: value}) for name in ("group", "after", "head") for value in (-1, HUGE)),
+    replace(LOG, after=2),
+    replace(LOG, items=(LogRun(4, ()),)),
+    replace(LOG, items=(LogGap(4, 3, Reason.NOT_MEMBER),)),
+    replace(LOG, items=(LogGap(4, HUGE, Reason.NOT_MEMBER),)),
+    replace(LOG, items=(LogRun(5, (GROUP_ENTRY,)),)),
+    *(
+        item
+        for name in ("by", "group_seq", "epoch")
+        for value in (-1, HUGE)
+        for entry in (replace(GROUP_ENTRY, **{name: value}),)
+        for item in (replace(LOG, items=(LogRun(4, (entry,)),)), Entries(Lane.NORMAL, 1, (entry,)))
+    ),
+    replace(SEEN_BY, group=3),
+    *(replace(SEEN_BY, states=((number, ()),)) for number in (0, -1, HUGE)),
+    *(replace(SEEN_BY, states=((1, ((account, MessageState.READ),)),)) for account in (-1, HUGE)),
     *(replace(WELCOME, **{name: value}) for name in ("at", "window", "body_bytes") for value in (-1, HUGE)),
     *(
         Entries(Lane.NORMAL, 1, (ENTRY, replace(ENTRY, **{name: value})))

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import pytest
 
 from nightmail.client.errors import TooLarge
 from nightmail.e2ee.content import Content, encode_content
+from nightmail.e2ee.sealing import envelope_bytes_max
+from nightmail.model.limits import FormLimits
 from nightmail.model.records import Voided
 from nightmail.model.words import Kind
 from tests.client.script import accepted, connected
@@ -43,9 +47,44 @@ def test_the_limit_counts_what_travels() -> None:
     alice.says(bob, text)
     town.settle()
     assert bob.heard() == [text]
-    for content in (Content(Kind.MEDIA, data=text.encode()), Content(Kind.TEXT, text * 2)):
-        with pytest.raises(TooLarge):
-            alice.send(bob, encode_content(content))
+
+
+def test_the_longest_content_that_is_not_refused_is_delivered() -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+
+    def content(length: int) -> bytes:
+        return encode_content(Content(Kind.MEDIA, data=bytes(length)))
+
+    limit = FormLimits().body_bytes
+    length = bisect_right(range(limit), limit, key=lambda length: envelope_bytes_max(content(length)))
+    with pytest.raises(TooLarge):
+        alice.machine.compose(bob.me.account, content(length), town.now, kind=Kind.MEDIA)
+    alice.machine.compose(bob.me.account, content(length - 1), town.now, kind=Kind.MEDIA)
+    alice.look()
+    town.settle()
+    assert bob.texts(alice) == [content(length - 1)]
+
+
+def test_who_writes_too_much_is_told_how_much_would_travel_and_how_much_may() -> None:
+    _, (alice, bob) = a_town("alice", "bob")
+    data = encode_content(Content(Kind.MEDIA, data=bytes(60_000)))
+    with pytest.raises(TooLarge) as refused:
+        alice.send(bob, data)
+    error = refused.value
+    assert (error.size, error.limit, error.content_bytes) == (65_536 + 1_760, 65_536, len(data))
+    assert str(error) == (
+        f"the message has {len(data)} bytes and would travel as 67296, compressed and encrypted; "
+        "the server accepts at most 65536"
+    )
+    assert alice.store.outgoing() == []
+
+
+def test_what_no_device_reads_is_refused_however_well_it_compresses() -> None:
+    _, (alice, bob) = a_town("alice", "bob")
+    content = encode_content(Content(Kind.TEXT, "a" * 65_536))
+    with pytest.raises(TooLarge) as refused:
+        alice.send(bob, content)
+    assert (refused.value.size, refused.value.limit) == (len(content), 65_536)
 
 
 def test_a_void_that_came_too_late_tells_the_truth() -> None:

@@ -14,7 +14,9 @@ from nightmail.client.events import (
 from nightmail.client.messages import Message
 from nightmail.client.outbox.reseals import ERRAND as MEND
 from nightmail.client.store.rows import Missed
+from nightmail.e2ee.content import Content, encode_content
 from nightmail.model.records import Sent
+from nightmail.model.words import Kind, Lane
 from tests.client.sealed_town import a_town, said_by
 from tests.client.town import Device
 
@@ -80,6 +82,20 @@ def test_a_first_session_that_cannot_work_is_replaced_at_once() -> None:
     message = alice.says(bob, "hello")
     town.settle()
     assert (alice.state(message), bob.heard()) == ("delivered", ["hello"])
+
+
+@pytest.mark.parametrize("lane", Lane)
+def test_a_reseal_takes_the_high_lane_with_an_id_number_and_tag_of_its_own(lane: Lane) -> None:
+    town, (alice, bob) = a_town("alice", "bob")
+    lose_first_keys(bob, 1)
+    alice.send(bob, encode_content(Content(Kind.TEXT, "hello")), lane=lane)
+    town.settle()
+    first, again = said_by(alice, Sent)
+    assert (first.lane, first.n, first.of) == (lane, 1, None)
+    assert (again.lane, again.n, again.of) == (Lane.HIGH, 2 if lane is Lane.HIGH else 1, first.id)
+    assert again.id != first.id
+    assert again.tag != first.tag
+    assert bob.heard() == ["hello"]
 
 
 @pytest.mark.parametrize("crashed", [False, True])

@@ -6,15 +6,16 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from nightmail.client.events import ContactsChanged
+from nightmail.client.events import ContactsChanged, Provisioned
 from nightmail.client.limits import ClientLimits
-from nightmail.client.own_devices.contact_sync import ERRAND
+from nightmail.client.own_devices.contact_sync import ERRAND, NEWCOMER
 from nightmail.client.own_devices.controls import ContactChange, ContactsPart, contacts_of
 from nightmail.client.store.rows import Contact
 from nightmail.e2ee.errors import BadEncoding
 from nightmail.model.ids import account_id
 from nightmail.model.records import Sent
-from tests.client.sealed_town import a_town, said_by
+from nightmail.model.words import Lane
+from tests.client.sealed_town import a_town, keep_back, revoke, said_by, stop_meddling
 from tests.client.town import Device, Town
 
 BOB, CAROL = account_id("bob"), account_id("carol")
@@ -108,6 +109,47 @@ def test_a_new_device_gets_every_contact_and_handle() -> None:
     assert laptop.store.conversation(CAROL).handle == "carol"
 
 
+def test_a_change_on_another_device_shortly_before_a_device_is_linked_reaches_the_new_one() -> None:
+    """The change was sealed for the devices of the old list, and the primary gets it after it told its contacts."""
+    town, phone, laptop = two_devices()
+    keep_back(town, phone, Lane.HIGH)
+    put(laptop, UNCLE)
+    laptop.machine.learn_handle(CAROL, "carol", town.now)
+    laptop.look()
+    town.settle()
+    tablet = town.pair(phone)
+    tablet.connect()
+    town.settle()
+    assert (tablet.told(Provisioned), tablet.store.contacts()) == ([Provisioned()], [])
+    stop_meddling(town, phone)
+    assert phone.store.contacts() == tablet.store.contacts() == [UNCLE]
+    assert tablet.store.conversation(CAROL).handle == "carol"
+
+
+def test_a_device_that_was_removed_again_is_told_of_no_change() -> None:
+    town, phone, laptop = two_devices()
+    tablet = town.pair(phone)
+    tablet.connect()
+    town.settle()
+    revoke(town, phone, tablet)
+    town.settle()
+    before = len(said_by(phone, Sent))
+    put(laptop, UNCLE)
+    town.settle()
+    assert phone.store.contacts() == [UNCLE]
+    assert said_by(phone, Sent)[before:] == []
+
+
+def test_a_change_on_a_device_that_is_being_linked_reaches_the_others() -> None:
+    town, (phone,) = a_town("alice")
+    laptop = town.pair(phone)
+    put(laptop, UNCLE)
+    laptop.connect()
+    town.settle()
+    assert laptop.told(Provisioned)
+    assert phone.store.contacts() == laptop.store.contacts() == [UNCLE]
+
+
 def test_a_contact_from_before_contacts_were_shared_reaches_a_new_device_and_can_be_changed_there() -> None:
     town, (phone,) = a_town("alice")
     phone.store.put_contact(UNCLE)
@@ -152,6 +194,15 @@ def test_a_deleted_contact_is_remembered_only_as_long_as_an_older_change_can_com
         town.wait(86_400_000)
         town.settle()
     assert phone.store.errands(ERRAND) == laptop.store.errands(ERRAND) == [f"{ERRAND}{CAROL:016x}"]
+
+
+def test_changes_are_passed_on_to_a_linked_device_only_as_long_as_it_can_have_missed_them() -> None:
+    town, phone, laptop = two_devices()
+    assert phone.store.errands(NEWCOMER) == [f"{NEWCOMER}{laptop.me.device:016x}"]
+    for _ in range(33):
+        town.wait(86_400_000)
+        town.settle()
+    assert phone.store.errands(NEWCOMER) == []
 
 
 CHANGE = ContactChange(BOB, "bob", "Bob", False, False, 5, 6)

@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import pytest
 
+from nightmail.core.state import NEWEST_FOLD
 from nightmail.core.step import FOLDS
 from nightmail.engine.cluster.append_queue import QueueLimits
 from nightmail.engine.cluster.desk import DeskLimits
 from nightmail.engine.cluster.prompts import PromptLimits
-from nightmail.model.records import Acked, Record, Sent
+from nightmail.engine.ports import REF_BITS
+from nightmail.model.answers import Done
+from nightmail.model.ids import SERVER
+from nightmail.model.limits import DAY_MS
+from nightmail.model.records import Acked, ClockSetBack, Record, Sent
 from nightmail.model.refusals import NotYet, Overloaded, Unavailable
 from nightmail.model.rows import Gap
 from nightmail.model.words import Lane, Reason
-from tests.engine.cluster.rig import BOBS, PHONES, SmallCluster, with_people
+from tests.engine.cluster.rig import BOBS, PHONES, SHARDS, SmallCluster, with_people
 from tests.engine.rig import ALICE, BOB, PHONE, TABLET, a_message
 
 
@@ -20,6 +25,20 @@ def test_records_go_to_the_log_of_the_shard_that_decides() -> None:
     node.say(PHONE, a_message(1), Acked(Lane.NORMAL, 0))
     assert BOBS != PHONES
     assert [cluster.log.last(shard) for shard in (BOBS, PHONES)] == [last + 1 for last in before]
+
+
+def test_what_concerns_shards_as_a_whole_is_said_to_each_of_them_and_answered_by_each() -> None:
+    cluster, node = with_people()
+    assert node.desk.shards == SHARDS
+    cluster.announced.append(NEWEST_FOLD)
+    cluster.wait(1_000)
+    wrong = cluster.clock() + DAY_MS
+    for shard in range(SHARDS):
+        address = node.line << REF_BITS | 100 + shard
+        node.desk.submit_to(shard, Record(SERVER, address, ClockSetBack(cluster.clock(), wrong)))
+    assert node.answers == [(100 + shard, Done()) for shard in range(SHARDS)]
+    loops = [cluster.owners[shard].loop for shard in range(SHARDS)]
+    assert [loop.state.shard.newest_time if loop else 0 for loop in loops] == [wrong] * SHARDS
 
 
 def test_an_append_of_unknown_outcome_is_answered_unavailable_and_its_late_answer_is_dropped() -> None:

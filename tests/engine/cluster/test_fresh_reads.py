@@ -9,7 +9,7 @@ from nightmail.engine.cluster import fresh_reads
 from nightmail.engine.cluster.owner import Owner
 from nightmail.engine.loop import LoopLimits
 from nightmail.engine.saver import SaverLimits
-from nightmail.model.records import Listed
+from nightmail.model.records import Blocked, Listed
 from sim.faults.wide_store import Faults
 from tests.engine.cluster.rig import BOBS, NO_CHECKPOINT, Node, SmallCluster, with_people
 from tests.engine.rig import ALICE, BOB, TABLET
@@ -45,6 +45,33 @@ def test_an_owner_that_lags_shows_a_row_only_after_it_has_read_on() -> None:
     cluster.log.sleeping = ()
     cluster.log.read()
     assert late == [2]
+
+
+def test_whom_an_account_blocks_is_shown_by_an_owner_that_lags_only_after_it_has_read_on() -> None:
+    cluster, node, replaced = lagging()
+    node.say(TABLET, Blocked(BOB, ALICE, True))
+    found: list[tuple[bool, object]] = []
+    assert replaced.mailboxes is not None
+    replaced.mailboxes.relations(
+        BOB, lambda row, known: found.append((row is not None and ALICE in row.blocked, known))
+    )
+    replaced.tick()
+    assert found == []
+    cluster.log.sleeping = ()
+    cluster.log.read()
+    assert found == [(True, None)]
+
+
+def test_whom_an_account_blocks_is_asked_of_its_owner_until_it_answers() -> None:
+    cluster, node = with_people()
+    node.say(TABLET, Blocked(BOB, ALICE, True))
+    cluster.log.end_fails = True
+    found: list[list[int]] = []
+    node.desk.relations(BOB, lambda row, _known: found.append(list(row.blocked) if row else []))
+    cluster.log.end_fails = False
+    assert found == []
+    cluster.wait(300)
+    assert found == [[ALICE]]
 
 
 def test_what_becomes_durable_after_the_question_is_not_waited_for() -> None:

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nightmail.engine.loop import Loop, Watcher
+from nightmail.engine.loop import Loop
 from nightmail.engine.memory import MemoryLog
 from nightmail.engine.sqlite import SqliteRows
+from nightmail.engine.watcher import Watcher
 from nightmail.model.forms import LAST_RESORT, Form
 from nightmail.model.ids import SERVER, device_id
 from nightmail.model.records import (

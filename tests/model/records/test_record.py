@@ -173,7 +173,7 @@ def test_what_shards_tell_each_other_is_what_says_so() -> None:
 
 
 def test_only_acknowledgements_free_space() -> None:
-    assert {kind.__name__ for kind in subclasses() if kind.frees_space} == {"Acked", "ReceiptsAcked"}
+    assert {kind.__name__ for kind in subclasses() if kind.frees_space} == {"Acked", "GroupAcked", "ReceiptsAcked"}
 
 
 # --- what the server is told of a message -----------------------------------------------------

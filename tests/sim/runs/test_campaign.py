@@ -183,7 +183,7 @@ def test_every_fourth_world_is_sealed_unless_somebody_says_otherwise(
 
 
 def test_what_never_happened_is_named_once_there_were_enough_worlds() -> None:
-    happened = Counter([*campaign.must_happen("node", 100), *campaign.SEALED_MUST_HAPPEN])
+    happened = Counter([*campaign.must_happen("node", 100), *campaign.SEALED_MUST_HAPPEN, *campaign.SEALED_ON_A_NODE])
     none = Counter[str]()
     assert campaign.never_happened("node", 75, happened, 25, none) == []
     assert campaign.never_happened("node", 0, none, 99, none) == []

@@ -19,7 +19,7 @@ from sim.world.plan import Plan, run
 
 SEEDS = {
     "node": 2, "cluster": 1, "sealed": 4, "forged entries": 2, "forged lists": 6, "forged keys": 4, "owners": 20,
-    "powercuts": 2, "claims": 2,
+    "powercuts": 2, "claims": 2, "groups node": 3, "groups cluster": 1, "schedules node": 2, "schedules cluster": 1,
 }  # fmt: skip
 
 
@@ -51,6 +51,8 @@ def test_without_a_planted_bug_a_suite_passes(suite: str) -> None:
         ("a MAC is not checked", "forged entries"),
         ("a list's signature is not checked", "forged lists"),
         ("a KEM key's signature is not checked", "forged keys"),
+        ("an author in a group gets what it wrote", "groups node"),
+        ("a scheduled message fires early", "schedules node"),
     ],
 )
 def test_a_planted_bug_is_caught_and_the_suite_is_named(name: str, suite: str) -> None:
@@ -68,6 +70,28 @@ def test_the_world_that_caught_a_bug_is_sound_without_it() -> None:
 def test_a_bug_that_shows_nowhere_survives() -> None:
     harmless = Bug("harmless", lambda: swap(offer, offer), ("owners",))
     assert teeth.hunt(harmless, with_tests=False).suite == ""
+
+
+@pytest.mark.usefixtures("few_seeds")
+def test_a_bug_that_is_caught_in_a_world_which_breaks_without_it_counts_as_not_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def break_down(seed: int) -> None:
+        raise AssertionError(seed)
+
+    monkeypatch.setattr(teeth, "SEEDED", {"owners": break_down})
+    verdict = teeth.hunt(Bug("harmless", lambda: swap(offer, offer), ("owners",)), with_tests=False)
+    assert (verdict.suite, verdict.why) == ("", "BROKEN WITHOUT IT: AssertionError: 1")
+
+
+@pytest.mark.parametrize(
+    ("suite", "seeds", "is_late"), [("node", 20, False), ("node", 21, True), ("cluster", 1, True), ("", 0, False)]
+)
+def test_a_bug_is_late_that_does_not_show_in_the_first_third_of_its_likeliest_worlds(
+    suite: str, seeds: int, is_late: bool
+) -> None:
+    verdict = teeth.Verdict("some bug", False, "node", suite, seeds, "", 0, 0)
+    assert verdict.is_late is is_late
 
 
 def _stumble(_step: Step) -> Step:

@@ -7,6 +7,7 @@ Never:   shows a tick or a message that the client does not have: everything is 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import datetime
 from typing import ClassVar
 
@@ -18,15 +19,18 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import OptionList, Static
 
+from nightmail.cli.group_words import refusal_words, settings_lines
 from nightmail.cli.output import plain
-from nightmail.client import Client
+from nightmail.client import Client, GroupError
 from nightmail.client.errors import ClientError, Lagging
-from nightmail.client.events import Event
+from nightmail.client.events import Disappeared, Event
+from nightmail.model.group_chain import is_group
 
 from .conversations import Conversations
+from .group_screens import MembersScreen, NewGroupScreen
 from .lines import Line, MessageLine, lines_of
 from .model import ConnectionState, Model, Status
-from .screens import RecipientScreen, SafetyNumberScreen, SearchScreen
+from .screens import RecipientScreen, SafetyNumberScreen, SearchScreen, TimerScreen
 from .style import CSS as STYLE
 from .widgets import Composer, ConversationList, Messages
 
@@ -49,8 +53,10 @@ class ChatApp(App[None]):
     BINDINGS: ClassVar = [
         Binding("ctrl+q", "quit", "Quit"),
         Binding("ctrl+n", "new_conversation", "New", priority=True),
+        Binding("ctrl+g", "new_group", "New group", priority=True),
         Binding("ctrl+f", "search", "Search", priority=True),
         Binding("ctrl+s", "safety", "Safety number", priority=True),
+        Binding("ctrl+t", "timer", "Timer", priority=True),
         Binding("escape", "step_back", "Back"),
     ]
 
@@ -93,6 +99,7 @@ class ChatApp(App[None]):
             if self.model.conversations and not self._is_narrow:
                 self._open_conversation(self.model.conversations[0].peer)
         self._draw_status()
+        self._show_presence()
 
     # --- events ---------------------------------------------------------------------------------
 
@@ -114,6 +121,8 @@ class ChatApp(App[None]):
         if self.model.apply(event):
             self._draw_status()
         self.conversations.invalidate(event)
+        if isinstance(event, Disappeared) and isinstance(self.screen, SearchScreen):
+            self.screen.search_again()
         now_ms = int(datetime.now().astimezone().timestamp() * 1000)
         if (found := self.conversations.notice(event, now_ms)) is not None:
             self.model.note(*found)
@@ -130,6 +139,7 @@ class ChatApp(App[None]):
         if not self.messages.is_attached:
             return  # the window is being closed
         self._draw_lines()
+        self._draw_reply()
         self._draw_list()
         self._mark_read()
 
@@ -150,6 +160,9 @@ class ChatApp(App[None]):
                 ("  blocked", summary.blocked),
             )
             words = plain(summary.name) + "".join(mark for mark, is_so in marks if is_so)
+            words += f"  ⏱ {summary.timer}" if summary.timer else ""
+            if presence := self.conversations.presence(summary.peer):
+                words += f"  · {presence}"
         self.head.update(_text(words))
 
     def _draw_lines(self, *, to_end: bool = False) -> None:
@@ -164,7 +177,8 @@ class ChatApp(App[None]):
 
     def _draw_status(self) -> None:
         status = self.model.status
-        keys = "" if self._is_narrow else "   ^N new  ^F search  ^S safety  ^Q quit"
+        about = "members" if self._is_in_group else "safety"
+        keys = "" if self._is_narrow else f"   ^N new  ^G group  ^F search  ^S {about}  ^T timer  ^Q quit"
         self.bar.update(_text(f"{_DOTS[status.state]} {status.words}{keys}"))
         self.bar.set_classes(status.state.value)
 
@@ -194,7 +208,11 @@ class ChatApp(App[None]):
             composer.focus()
         self._draw_reply()
         self._draw_list()
+        self._draw_status()
         self._mark_read()
+        self._show_presence()
+        if self._is_in_group:
+            self._look_who_has(peer)
 
     def _open_person(self, word: str) -> None:
         try:
@@ -202,16 +220,44 @@ class ChatApp(App[None]):
         except ClientError as error:
             self._show_error(error)
 
+    @property
+    def _is_in_group(self) -> bool:
+        return self.model.open is not None and is_group(self.model.open)
+
+    @work
+    async def _look_who_has(self, group: int) -> None:
+        """Learn how far the newest own message got, for a group that was opened."""
+        with suppress(ClientError):
+            await self.conversations.groups.look_who_has(self.conversations.client.history(group, PAGE))
+
+    @work
+    async def _create_group(self, name: str, members: str) -> None:
+        try:
+            self._open_conversation((await self.conversations.groups.create(name, members)).id)
+        except ClientError as error:
+            self._show_error(error)
+
     @work
     async def _mark_read(self) -> None:
         """Mark the open conversation as read, if it is visible and the terminal has the focus."""
-        visible = self.model.open is not None and (not self._is_narrow or self.has_class("in-conversation"))
-        if self._is_focused and visible and self.model.open is not None:
+        if self._is_focused and (peer := self._visible) is not None:
             try:
-                if await self.conversations.read(self.model.open):
+                if await self.conversations.read(peer):
                     self._draw_list()
             except ClientError as error:
                 self._show_error(error)
+
+    @property
+    def _visible(self) -> int | None:
+        """The account of the conversation that is on the screen."""
+        return self.model.open if not self._is_narrow or self.has_class("in-conversation") else None
+
+    def _show_presence(self) -> None:
+        """Tell the server whether the user is here, and watch whom the user sees."""
+        # A client that has ended is reported by its events.
+        with suppress(ClientError):
+            self.conversations.client.set_foreground(self._is_focused)
+            self.conversations.watch(self._visible)
 
     # --- actions --------------------------------------------------------------------------------
 
@@ -229,6 +275,11 @@ class ChatApp(App[None]):
         self._draw_reply()
         self._draw_list()
 
+    def on_composer_typed(self) -> None:
+        if self.model.open is not None:
+            with suppress(ClientError):
+                self.conversations.client.typing(self.model.open)
+
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         if isinstance(event.option_list, ConversationList):
             self._open_conversation(int(event.option_id or 0))
@@ -245,6 +296,13 @@ class ChatApp(App[None]):
     def action_new_conversation(self) -> None:
         self.push_screen(RecipientScreen(), lambda word: self._open_person(word) if word else None)
 
+    def action_new_group(self) -> None:
+        self.push_screen(NewGroupScreen(), self._make_group)
+
+    def _make_group(self, typed: tuple[str, str] | None) -> None:
+        if typed:
+            self._create_group(*typed)
+
     def action_search(self) -> None:
         self.push_screen(
             SearchScreen(self.conversations.search, self.conversations.name),
@@ -254,6 +312,10 @@ class ChatApp(App[None]):
     def action_safety(self) -> None:
         peer = self.model.open
         if peer is None:
+            return
+        if self._is_in_group:
+            group, members = self.conversations.client.group(peer), self.conversations.groups.members(peer)
+            self.push_screen(MembersScreen(self.conversations.name(peer), members, settings_lines(group.settings)))
             return
         try:
             number, trust = self.conversations.safety_number(peer)
@@ -271,6 +333,21 @@ class ChatApp(App[None]):
 
         self.push_screen(screen, confirm)
 
+    def action_timer(self) -> None:
+        peer = self.model.open
+        if peer is None:
+            return
+
+        async def set_timer(typed: str | None) -> None:
+            if typed:
+                try:
+                    await self.conversations.set_timer(peer, typed)
+                except ClientError as error:
+                    self._show_error(error)
+                self._draw_soon()
+
+        self.push_screen(TimerScreen(self.conversations.name(peer)), set_timer)
+
     def action_step_back(self) -> None:
         if self.model.replying_to:
             self.model.replying_to = ""
@@ -278,6 +355,7 @@ class ChatApp(App[None]):
         elif self._is_narrow:
             self.set_class(False, "in-conversation")
             self.list.focus()
+            self._show_presence()
         else:
             self.composer.focus()
 
@@ -294,9 +372,11 @@ class ChatApp(App[None]):
     def on_app_focus(self) -> None:
         self._is_focused = True
         self._mark_read()
+        self._show_presence()
 
     def on_app_blur(self) -> None:
         self._is_focused = False
+        self._show_presence()
 
     def _fatal_error(self) -> None:
         """Print a traceback without local variables, because they may hold message content."""
@@ -304,7 +384,7 @@ class ChatApp(App[None]):
         self._close_messages_no_wait()
 
     def _show_error(self, error: ClientError) -> None:
-        text = str(error)
+        text = refusal_words(error)[0] if isinstance(error, GroupError) else str(error)
         self.notify(_escape(f"{text[:1].upper()}{text[1:]}."), severity="error")
 
 

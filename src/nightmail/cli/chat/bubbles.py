@@ -41,6 +41,9 @@ def draw(line: Line, width: int) -> RenderableType:
 def _bubble(said: MessageLine, width: int) -> RenderableType:
     room = max(12, int(width * _SHARE)) - 2
     parts: list[Text] = []
+    if said.author:
+        parts.append(Text(plain(said.author), style="bold #7fd1b9", no_wrap=True, overflow="ellipsis"))
+        parts[-1].truncate(room, overflow="ellipsis")
     if said.quote:
         quote = Text(f"▏{plain(said.quote)}", style="italic grey66", no_wrap=True, overflow="ellipsis")
         quote.truncate(room, overflow="ellipsis")
@@ -48,7 +51,8 @@ def _bubble(said: MessageLine, width: int) -> RenderableType:
     body = Text(plain_body(said.text))
     body.append(f"  {said.clock}" if said.clock else " ", style="grey66")
     if said.own:
-        body.append(f" {TICKS[said.tick]}", style=_STYLES.get(said.tick, "grey66"))
+        told = said.seen or ("queued" if said.queued else "")
+        body.append(f" {TICKS[said.tick]}{f' {told}' if told else ''}", style=_STYLES.get(said.tick, "grey66"))
     parts.append(body)
     if said.own and said.tick is Tick.FAILED:
         why = REASONS.get(said.reason, said.reason)

@@ -43,6 +43,12 @@ class MessageLine(Struct, frozen=True):
     """The first line of the message that it answers."""
     turn: bool = False
     """True if the message before it has another author."""
+    queued: bool = False
+    """It waits at the server for somebody who is offline."""
+    author: str = ""
+    """In a group, who wrote it, if the message before it has another author; empty for own messages."""
+    seen: str = ""
+    """Of an own message in a group: how many have it, or have read it."""
 
 
 Line: TypeAlias = Day | UnreadMarker | Notice | MessageLine
@@ -54,6 +60,12 @@ class ShownMessage(Struct, frozen=True):
     message: Message
     text: str
     reply_to: str = ""
+    is_notice: bool = False
+    """It is an event in the conversation, and nobody's words."""
+    is_queued: bool = False
+    author: str = ""
+    """In a group, who wrote it; empty for own messages."""
+    seen: str = ""
 
 
 def lines_of(
@@ -68,6 +80,8 @@ def lines_of(
     waiting = sorted(notices, key=lambda notice: notice.at)
     lines: list[Line] = []
     day: date | None = None
+    before = ""
+    """The author of the message before, if it is the line before."""
     for each in messages:
         message = each.message
         while waiting and message.at and waiting[0].at < message.at:
@@ -78,11 +92,20 @@ def lines_of(
             lines.append(Day(_day(on, today)))
         if message.id == new_from:
             lines.append(UnreadMarker())
+        if each.is_notice:
+            failed = message.state is Tick.FAILED
+            lines.append(Notice(message.at, f"{each.text} This was not sent." if failed else each.text))
+            continue
         quote = texts.get(each.reply_to, "an earlier message") if each.reply_to else ""
         clock = f"{then:%H:%M}" if then else ""
-        turn = bool(lines) and isinstance(lines[-1], MessageLine) and lines[-1].own != message.own
-        state, reason = message.state, message.reason
-        lines.append(MessageLine(message.id, message.own, each.text, clock, state, reason, _first_line(quote), turn))
+        follows = bool(lines) and isinstance(lines[-1], MessageLine)
+        is_same = isinstance(lines[-1], MessageLine) and lines[-1].own == message.own and before == each.author
+        author, before = "" if follows and is_same else each.author, each.author
+        state, reason, turn = message.state, message.reason, follows and not is_same
+        lines.append(MessageLine(
+            message.id, message.own, each.text, clock, state, reason, _first_line(quote), turn, each.is_queued, author,
+            each.seen,
+        ))  # fmt: skip
     return [*lines, *waiting]
 
 

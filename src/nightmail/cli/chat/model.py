@@ -87,6 +87,8 @@ class ConversationSummary(Struct, frozen=True):
     blocked: bool = False
     failed: bool = False
     """The newest message is an own one, and it failed."""
+    timer: str = ""
+    """After which time messages disappear; empty: they stay."""
 
 
 class Model:

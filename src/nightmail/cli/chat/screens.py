@@ -1,4 +1,4 @@
-"""Modal screens: choose a recipient, search, compare the safety number.
+"""Modal screens: choose a recipient, set the timer, search, compare the safety number.
 
 Knows:   how to ask for one thing and return the answer.
 """
@@ -40,6 +40,24 @@ class RecipientScreen(ModalScreen[str]):
         self.dismiss(event.value.strip())
 
 
+class TimerScreen(ModalScreen[str]):
+    """Asks after which time the messages of a conversation disappear."""
+
+    BINDINGS: ClassVar = [Binding("escape", "dismiss('')", "Back")]
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._person = name
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box small"):
+            yield Static(Text(f"Messages with {self._person} disappear after"), classes="title")
+            yield Input(placeholder="30s to 7d, for example 5m or 1h; or off", id="after")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value.strip())
+
+
 class SearchScreen(ModalScreen[tuple[int, str] | None]):
     """Searches while the user types; returns the conversation and the message."""
 
@@ -49,6 +67,7 @@ class SearchScreen(ModalScreen[tuple[int, str] | None]):
         super().__init__()
         self._find, self._name = find, name
         self._found: list[Found] = []
+        self._words = ""
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box"):
@@ -56,7 +75,11 @@ class SearchScreen(ModalScreen[tuple[int, str] | None]):
             yield OptionList(id="found", markup=False)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        self._found = self._find(event.value)
+        self._words = event.value
+        self.search_again()
+
+    def search_again(self) -> None:
+        self._found = self._find(self._words)
         self.query_one("#found", OptionList).set_options([Option(self._draw(each)) for each in self._found])
 
     def on_input_submitted(self) -> None:

@@ -28,6 +28,7 @@ ModalScreen { align: center middle; background: $background 60%; }
 .box.small { height: auto; max-width: 60; }
 .title { text-style: bold; padding: 0 0 1 0; }
 #found { height: 1fr; border: none; background: $surface; }
+.keys { padding: 1 0 0 0; color: $text-muted; height: auto; }
 #number { padding: 0 0 1 0; text-style: bold; text-align: center; }
 #qr-code { width: auto; }
 #advice { padding: 1 0 0 0; color: $text-muted; text-align: center; }

@@ -134,6 +134,9 @@ class Composer(TextArea):
             super().__init__()
             self.text = text
 
+    class Typed(Posted):
+        """The user is writing."""
+
     def __init__(self) -> None:
         super().__init__(
             id="composer", soft_wrap=True, placeholder="Write a message", tab_behavior="focus", compact=True
@@ -151,3 +154,5 @@ class Composer(TextArea):
             self.insert("\n")
         else:
             await super()._on_key(event)
+            if event.is_printable:
+                self.post_message(self.Typed())

@@ -50,7 +50,7 @@ def blocked(profile: str | None, servers: tuple[str, ...], ca_file: str | None, 
 def name_(
     person: str, name: str, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool
 ) -> None:
-    """Give the contact with the handle HANDLE the name NAME."""
+    """Give the contact HANDLE the name NAME. For HANDLE, the contact's present name works as well."""
     asyncio.run(_name(_client(profile, servers, ca_file), person, name, as_json))
 
 
@@ -94,7 +94,7 @@ async def _name(client: Client, person: str, name: str, as_json: bool) -> None:
     if not name.strip():
         raise click.UsageError("A name cannot be empty; nightmail contacts forget removes one.")
     async with client:
-        contact = await client.people.name(person, name)
+        contact = await client.people.name(resolve(client, person), name)
     if as_json:
         print_json(contact_json(contact))
     else:

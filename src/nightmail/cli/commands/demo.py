@@ -22,11 +22,12 @@ BEAT_S = 1.4
 """The time it takes to read a caption."""
 
 
-@click.command("demo", short_help="Watch three devices and a server that is killed.")
+@click.command("demo", short_help="Watch four devices and a server that is killed.")
 @click.option("--beat", type=click.FloatRange(min=0), default=BEAT_S, metavar="SECONDS", help="Pause after a caption.")
 @click.option("--json", "as_json", is_flag=True, help="Print only the outcome, as one JSON object.")
 def command(beat: float, as_json: bool) -> None:
-    """Watch Ada's phone, Bob's phone, Bob's laptop, and a server that is killed while they write; about 20 seconds.
+    """Watch Ada's phone, Bob's phone, Bob's laptop, and a server that is killed while they write; then a group with
+    Cleo. It takes about 25 seconds.
 
     The server is a process of its own, and the devices are ordinary clients.
     """

@@ -15,7 +15,10 @@ from rich.console import Console
 from rich.text import Text
 
 from nightmail.cli.contact_names import ContactNames
+from nightmail.cli.durations import life_differs, timer_words
 from nightmail.cli.errors import REASONS, Exit, Failure, no_keys_yet
+from nightmail.cli.group_json import GroupEvents
+from nightmail.cli.group_words import event_words, seen_words
 from nightmail.cli.json_shapes import event_json, message_json
 from nightmail.cli.output import as_json_option, clock, console, hanging, plain, plain_body, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
@@ -24,11 +27,13 @@ from nightmail.client import Client
 from nightmail.client.events import (
     Connected,
     DeliveryReceipt,
+    Disappeared,
     Disconnected,
     Ended,
     Event,
     Gap,
     KeysRefused,
+    LifeDiffers,
     ListRefused,
     ListUnsigned,
     MessageFailed,
@@ -37,8 +42,18 @@ from nightmail.client.events import (
     Retrying,
     SecurityCodeChanged,
     SentAck,
+    TimerChanged,
     Unreadable,
     WaitingForNetwork,
+)
+from nightmail.client.group_events import (
+    GroupBroken,
+    GroupChangeRefused,
+    GroupReceipt,
+    GroupUpdated,
+    MemberJoined,
+    MemberMissing,
+    MembersDiffer,
 )
 from nightmail.client.messages import Message, Tick
 
@@ -126,9 +141,14 @@ async def _print_all(
         else:
             printer.event(event, account)
         drained = drained or isinstance(event, QueueEmpty)
-        if until_empty and drained:
+        # The store may know already what the next events tell.
+        if until_empty and drained and not events.has_next:
             waiting = _waiting_for(client)
-            if not waiting - unsealable - _held(client, waiting):
+            if waiting - unsealable - _held(client, waiting):
+                continue
+            async with asyncio.timeout(seconds):
+                await client.confirmed()
+            if not events.has_next:
                 _conclude([ContactNames(client).of(each) for each in waiting])
                 return
 
@@ -159,9 +179,10 @@ def _conclude(names: list[str]) -> None:
 
 def _pages(client: Client) -> Iterator[list[Message]]:
     """The messages of every conversation, the newest page first."""
-    for conversation in client.conversations():
+    # A group to which nothing was sent yet is no conversation, and may have something in the outbox.
+    for peer in {*(row.peer for row in client.conversations()), *client.group_names()}:
         before = None
-        while page := client.history(conversation.peer, PAGE, before):
+        while page := client.history(peer, PAGE, before):
             yield page
             before = page[0]
 
@@ -169,7 +190,10 @@ def _pages(client: Client) -> Iterator[list[Message]]:
 def _unread(client: Client) -> list[Message]:
     if not client.unread():
         return []
-    unread = [each for page in _pages(client) for each in page if not each.own and each.state is not Tick.READ]
+    unread = [
+        each for page in _pages(client) for each in page
+        if not each.own and each.state is not Tick.READ and each.timer_ms is None
+    ]  # fmt: skip
     return sorted(unread, key=lambda message: message.position)
 
 
@@ -199,7 +223,7 @@ class LinePrinter:
         self._console, self._names = page, names
 
     def message(self, message: Message, account: int) -> None:
-        name = self._names.of(message.peer)
+        name = self._names.whose(message)
         text = message.content.text
         said = plain_body(text) if text is not None else f"({message.kind.name.lower()})"
         who = f"→ {name}" if message.own else name
@@ -218,6 +242,14 @@ class LinePrinter:
             case MessageFailed():
                 why = REASONS.get(event.reason, event.reason)
                 self._tick(event.at, f"✗ failed: {why}", event.message_id, "red")
+            case TimerChanged():
+                who = "you" if event.own else self._names.of(event.peer)
+                self._note(f"{who} set the timer: messages {timer_words(event.life_ms)}")
+            case Disappeared():
+                count = len(event.message_ids)
+                self._note("1 message disappeared" if count == 1 else f"{count} messages disappeared")
+            case LifeDiffers():
+                self._note(life_differs(event.said_ms, event.sealed_ms))
             case WaitingForNetwork():
                 self._note(f"waiting for the network: {len(event.message_ids)} in the outbox")
             case Connected():
@@ -241,13 +273,27 @@ class LinePrinter:
                 self._note(f"messages to {event.handle} are not sent: {event.why}")
             case KeysRefused():
                 self._note(f"the server offered keys for {event.handle} that were rejected: {event.why}")
+            case GroupReceipt():
+                self._tick(0, f"✓✓ {seen_words(event)}", event.message_id, "blue" if event.read else "green")
+            case GroupUpdated() | GroupChangeRefused() | GroupBroken() | MembersDiffer() | MemberMissing():
+                self._group(event)
+            case MemberJoined() if self._names.or_you(event.account) != "you":
+                self._group(event)
             case Ended():
                 self._note(f"the server closed the connection permanently: {event.sentence}")
             case _:
                 pass
 
+    def _group(self, event: GroupEvents) -> None:
+        role = (
+            self._names.role(event.group, event.accounts[-1])
+            if isinstance(event, GroupUpdated) and event.accounts
+            else None
+        )
+        self._note(f"{self._names.of(event.group)}: {event_words(event, self._names.or_you, role)}")
+
     def _tick(self, at: int, what: str, message_id: str, style: str = "green") -> None:
-        self._line(clock(at), f"{what}  ", plain(message_id), style)
+        self._line(clock(at) if at else " " * 8, f"{what}  ", plain(message_id), style)
 
     def _note(self, what: str) -> None:
         self._console.print(Text(plain(what), style="dim"))

@@ -9,7 +9,7 @@ import asyncio
 
 import click
 
-from nightmail.cli.contact_names import ContactNames, resolve
+from nightmail.cli.contact_names import ContactNames, resolve_any
 from nightmail.cli.json_shapes import message_json
 from nightmail.cli.output import as_json_option, console, hanging, message_line, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
@@ -19,7 +19,7 @@ from nightmail.client.store.search import text_of
 
 @click.command("search", short_help="Search messages on this device.")
 @click.argument("words", nargs=-1, required=True)
-@click.option("--with", "person", metavar="NAME", help="Only in the conversation with this person.")
+@click.option("--with", "person", metavar="NAME", help="Only in the conversation with this person, or in this group.")
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=50, help="Show at most this many, the newest first.")
 @profile_option
 @server_options
@@ -42,12 +42,12 @@ def command(
 async def _search(client: Client, words: str, person: str | None, limit: int, as_json: bool) -> None:
     async with client:
         names, account, page = ContactNames(client), client.identity.account, console()
-        found = client.search(words, None if person is None else resolve(client, person), limit)
+        found = client.search(words, None if person is None else resolve_any(client, person), limit)
         for each in found:
             if as_json:
                 print_json({**message_json(each.message, account), "spans": [list(span) for span in each.spans]})
             else:
                 message = each.message
-                page.print(hanging(page, message_line(message, names.of(message.peer), text_of(message), each.spans)))
+                page.print(hanging(page, message_line(message, names.whose(message), text_of(message), each.spans)))
         if not found and not as_json:
             page.print("Nothing found.", style="dim")

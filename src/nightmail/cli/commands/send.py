@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 import click
 
-from nightmail.cli.contact_names import resolve
+from nightmail.cli.contact_names import resolve, resolve_to_write
 from nightmail.cli.errors import Exit, advice, no_keys_yet
 from nightmail.cli.json_shapes import state_word
 from nightmail.cli.output import TICKS, as_json_option, command_line, console, plain, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of, short_name
 from nightmail.cli.waiting import timeout_option, timeout_seconds
-from nightmail.client import Client, Receipt
+from nightmail.client import Client, Group, Receipt
+from nightmail.client.errors import Misused
 from nightmail.client.events import Connected, Event, ListRefused, ListUnsigned, Retrying, SecurityCodeChanged
 from nightmail.client.messages import Tick, conversation_id
 from nightmail.client.store.rows import Contact
@@ -42,19 +43,24 @@ HELD = "The security code has changed since you verified it. The message waits u
 class Order(NamedTuple):
     """What to send, and how long to wait for it."""
 
-    to: str | int
-    """A handle or an account number."""
+    to: str
+    """As it was typed: a handle, the name of a contact or a group, or a number."""
     text: str
     reply_to: str
     lane: Lane
     wanted: Tick
     servers: int
     """How many addresses must fail before the command gives up waiting."""
+    timer_ms: int | None = None
+    """Instead of a text: the timer to set in the conversation; 0: none."""
+    mentions: tuple[str, ...] = ()
+    """Members of the group whom it is meant for, as they were typed."""
 
 
 def _message_id(_: click.Context, __: click.Parameter, text: str | None) -> str:
     try:
-        return str(MessageId.parse(text)) if text else ""
+        # The text itself: another client may write the same numbers with more or fewer zeros.
+        return text if text and MessageId.parse(text) else ""
     except ValueError:
         raise click.BadParameter("This is not a message id: `nightmail history --json` shows them.") from None
 
@@ -68,15 +74,20 @@ def _message_id(_: click.Context, __: click.Parameter, text: str | None) -> str:
     help="What to wait for: pending (in the outbox), sent (on the server), delivered (on a device) or read.",
 )  # fmt: skip
 @click.option("--reply-to", metavar="ID", callback=_message_id, help="The id of the message that this one answers.")
+@click.option(
+    "--mention", "mentions", metavar="NAME", multiple=True,
+    help="A member of the group whom it is meant for; may be repeated. It then uses the high lane.",
+)  # fmt: skip
 @click.option("--high", is_flag=True, help="Use the high lane: it is delivered before the normal one.")
 @timeout_option()
 @server_options
 @as_json_option
 def command(
-    to: str, text: str | None, profile: str | None, wait: str, reply_to: str, high: bool, servers: tuple[str, ...],
-    ca_file: str | None, as_json: bool,
+    to: str, text: str | None, profile: str | None, wait: str, reply_to: str, mentions: tuple[str, ...], high: bool,
+    servers: tuple[str, ...], ca_file: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Send TEXT to NAME: a contact's name, or a handle. Without TEXT, or with -, it is read from standard input.
+    """Send TEXT to NAME: a contact's name, a handle, or a group. Without TEXT, or with -, it is read from
+    standard input.
 
     The message is durable in the outbox before it is sent. If no server answers, the exit code is 14, and the next
     command that connects with this profile sends it under the same id, so it arrives once.
@@ -84,20 +95,21 @@ def command(
     path = chosen(profile)
     found = servers_of(path, servers)
     client = client_of(path, found, ca_file=ca_file)
-    order = Order(to, _text(text), reply_to, Lane.HIGH if high else Lane.NORMAL, WAITS[wait], len(found))
-    outcome = asyncio.run(_send(client, order))
+    lane = Lane.HIGH if high else Lane.NORMAL
+    order = Order(to, _text(text), reply_to, lane, WAITS[wait], len(found), mentions=mentions)
+    outcome = asyncio.run(deliver(client, order))
     receipt = outcome.receipt
     reached = receipt.state >= order.wanted
     if as_json:
         shape = {
             "message_id": receipt.message_id, "conversation_id": outcome.conversation,
-            "state": state_word(receipt.state), "to": outcome.to.handle, "account": f"{outcome.to.account:x}",
+            "state": state_word(receipt.state), **to_json(outcome.to),
         }  # fmt: skip
         marks = {"security_code_changed": outcome.changed, "held": outcome.held}
         why = {} if reached else {"why": outcome.why}
         print_json({**shape, **{mark: True for mark, so in marks.items() if so}, **why})
     else:
-        _say(outcome, path, reached)
+        print_outcome(outcome, path, reached)
     sys.exit(Exit.DONE if reached else Exit.PENDING)
 
 
@@ -117,7 +129,7 @@ def _text(text: str | None) -> str:
 
 
 class Outcome(NamedTuple):
-    to: Contact
+    to: Contact | Group
     receipt: Receipt
     conversation: str
     changed: bool
@@ -128,35 +140,72 @@ class Outcome(NamedTuple):
     """Why the message has not got further, as a sentence."""
 
 
-async def _send(client: Client, order: Order) -> Outcome:
+async def deliver(client: Client, order: Order) -> Outcome:
     """Queue the message, then wait until it has got far enough or waiting is pointless."""
+    async with client:
+        return await delivered(client, order)
+
+
+async def delivered(client: Client, order: Order) -> Outcome:
+    """The same with a client that is open."""
     changes: list[SecurityCodeChanged] = []
     client.on(SecurityCodeChanged)(changes.append)
-    async with client:
-        events = client.events()
-        order = order._replace(to=resolve(client, str(order.to)))
-        to = client.people.get(order.to)
-        receipt = await client.send(order.to, order.text, reply_to_message_id=order.reply_to, lane=order.lane)
-        waiting = asyncio.ensure_future(_reached(receipt, order.wanted))
-        pointless = asyncio.ensure_future(_why_pointless(client, events, order, to.account))
-        try:
-            await asyncio.wait((waiting, pointless), timeout=timeout_seconds(), return_when=asyncio.FIRST_COMPLETED)
-            if waiting.done():
-                waiting.result()
-            why = pointless.result() if pointless.done() else _why_late(receipt.state)
-        finally:
-            for task in (waiting, pointless):
-                task.cancel()
-            await asyncio.gather(waiting, pointless, return_exceptions=True)
-        conversation = conversation_id(client.identity.account, to.account)
-        changed = any(change.account == to.account for change in changes)
-        held = receipt.state is Tick.PENDING and client.trust(order.to).held
-        return Outcome(client.people.get(order.to), receipt, conversation, changed, held, why)
+    events = client.events()
+    found = resolve_to_write(client, order.to)
+    to = found if isinstance(found, Group) else client.people.get(found)
+    receipt = await _queue(client, order, found)
+    peer = to.id if isinstance(to, Group) else to.account
+    waiting = asyncio.ensure_future(_reached(receipt, order.wanted))
+    pointless = asyncio.ensure_future(_why_pointless(client, events, order.servers, peer))
+    try:
+        await asyncio.wait((waiting, pointless), timeout=timeout_seconds(), return_when=asyncio.FIRST_COMPLETED)
+        if waiting.done():
+            waiting.result()
+        why = pointless.result() if pointless.done() else _why_late(receipt.state)
+    finally:
+        for task in (waiting, pointless):
+            task.cancel()
+        await asyncio.gather(waiting, pointless, return_exceptions=True)
+    conversation = conversation_id(client.identity.account, peer)
+    changed = any(change.account == peer for change in changes)
+    held = receipt.state is Tick.PENDING and client.trust(peer).held
+    to = to if isinstance(to, Group) else client.people.get(peer)
+    return Outcome(to, receipt, conversation, changed, held, why)
 
 
-def _say(outcome: Outcome, path: Path, reached: bool) -> None:
-    page, receipt, to = console(), outcome.receipt, outcome.to.handle or f"{outcome.to.account:x}"
-    whom = f"{outcome.to.name} ({to})" if outcome.to.name else to
+async def _queue(client: Client, order: Order, to: str | int | Group) -> Receipt:
+    if order.timer_ms is not None and not isinstance(to, Group):
+        return await client.set_timer(to, order.timer_ms)
+    mentions = _mentioned(client, order.mentions, to)
+    return await client.send(to, order.text, reply_to_message_id=order.reply_to, lane=order.lane, mentions=mentions)
+
+
+def _mentioned(client: Client, typed: tuple[str, ...], to: str | int | Group) -> list[int]:
+    """The accounts of the members that were typed. Raises Misused."""
+    if typed and not isinstance(to, Group):
+        raise Misused("only members of a group are mentioned: NAME is a person")
+    members = {member.account for member in to.members} if isinstance(to, Group) else set[int]()
+    mentions = [client.people.get(resolve(client, word)).account for word in typed]
+    for word, account in zip(typed, mentions, strict=True):
+        if account not in members:
+            raise Misused(f"{plain(word)!r} is not in the group")
+    return mentions
+
+
+def to_json(to: Contact | Group) -> dict[str, object]:
+    """Where a message went."""
+    if isinstance(to, Group):
+        return {"group": f"{to.id:x}", "name": to.name}
+    return {"to": to.handle, "account": f"{to.account:x}"}
+
+
+def print_outcome(outcome: Outcome, path: Path, reached: bool) -> None:
+    page, receipt = console(), outcome.receipt
+    if isinstance(outcome.to, Group):
+        to, whom = f"group:{outcome.to.id:x}", f"the group {outcome.to.name}"
+    else:
+        to = outcome.to.handle or f"{outcome.to.account:x}"
+        whom = f"{outcome.to.name} ({to})" if outcome.to.name else to
     page.print(
         f"{TICKS[receipt.state]} {state_word(receipt.state)}, to {plain(whom)}  {receipt.message_id}", markup=False
     )
@@ -185,14 +234,14 @@ def _why_late(state: Tick) -> str:
     return "It did not get further in time. Delivery continues without this command."
 
 
-async def _why_pointless(client: Client, events: AsyncIterator[Event], order: Order, peer: int) -> str:
+async def _why_pointless(client: Client, events: AsyncIterator[Event], servers: int, peer: int) -> str:
     """Returns when waiting is pointless: every address failed in turn, or the message waits for something else."""
     failures = 0
-    if client.trust(order.to).held:
+    if client.trust(peer).held:
         return HELD
     async for event in events:
         match event:
-            case SecurityCodeChanged() if client.trust(order.to).held:
+            case SecurityCodeChanged() if client.trust(peer).held:
                 return HELD
             case ListUnsigned(account=account) if account == peer:
                 return no_keys_yet(event.handle)
@@ -202,7 +251,7 @@ async def _why_pointless(client: Client, events: AsyncIterator[Event], order: Or
                 failures = 0
             case Retrying():
                 failures += 1
-                if failures >= order.servers:
+                if failures >= servers:
                     return f"No server answered: {event.why or 'it closed the connection'}. {advice(event.why)}".strip()
             case _:
                 pass

@@ -28,7 +28,10 @@ def command(
     """
     seen = run_within(operator_http(token_file, data, file, servers, ca_file).trace(message_id))
     if as_json:
-        events = [{**event, **time_fields("at", event["at"])} for event in seen["events"]]
+        events = [
+            {**time_fields("at", event["at"]), "device": event["device"], "what": event["what"]}
+            for event in seen["events"]
+        ]
         print_json({**seen, "events": events})
         return
     page = console()

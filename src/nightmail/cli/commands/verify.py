@@ -97,7 +97,8 @@ def summary(plan: Plan, result: Result) -> dict[str, object]:
 def _say(page: Console, result: Result) -> None:
     verdict = result.verdict
     table = Table(box=None, show_header=False)
-    for name, count in (("sent", verdict.sent), ("delivered", verdict.delivered)):
+    rows = (("sent", verdict.sent), ("of these, to a group", verdict.to_group), ("delivered", verdict.delivered))
+    for name, count in rows:
         table.add_row(name, f"{count:,}")
     for name, count in (
         ("lost", verdict.lost), ("duplicated", verdict.doubled), ("reordered", verdict.reordered),

@@ -1,4 +1,5 @@
-"""The story of the demo: one device goes offline, the server is killed, and every message still arrives once.
+"""The story of the demo: one device goes offline, the server is killed, and every message still arrives once. Then
+three people write in a group.
 
 Knows:   the steps, and how to check at the end that the promise was kept.
 Touches: a real server process and real clients, in a temporary folder.
@@ -14,6 +15,8 @@ from typing import NamedTuple
 from rich.text import Text
 
 from nightmail.client import Receipt
+from nightmail.client.addressees import GROUP
+from nightmail.client.group_events import GroupReceipt
 from nightmail.client.limits import ClientLimits
 from nightmail.client.messages import Tick
 from nightmail.testing import RunningServer, running_server
@@ -30,37 +33,43 @@ class DemoOutcome(NamedTuple):
     messages: int
     kills: int
     kept: bool
-    """True if all devices show the same messages in the same order, each once."""
+    """True if all devices of a conversation have the same messages in the same order, each once."""
 
 
 async def play(make_view: Callable[[DemoScreen], View], beat_s: float) -> DemoOutcome:
-    """Start a server and three devices, tell the story, and compare what the devices show. Raises TimeoutError."""
+    """Start a server and four devices, tell the story, and compare what the devices have. Raises TimeoutError."""
     async with running_server() as server, asyncio.timeout(LONGEST_S + 60):
         ada = await asyncio.to_thread(server.register, "ada")
         bob = await asyncio.to_thread(server.register, "bob")
         laptop = await asyncio.to_thread(server.link, bob, "laptop")
+        cleo = await asyncio.to_thread(server.register, "cleo")
         devices = [
-            DemoDevice("Ada's phone", ada, "bob", "bright_cyan"),
-            DemoDevice("Bob's phone", bob, "ada", "bright_magenta"),
-            DemoDevice("Bob's laptop", laptop, "ada", "bright_magenta"),
+            DemoDevice("Ada's phone", ada, "bob"),
+            DemoDevice("Bob's phone", bob, "ada"),
+            DemoDevice("Bob's laptop", laptop, "ada"),
+            DemoDevice("Cleo's phone", cleo, "ada"),
         ]
-        screen = DemoScreen(devices, server)
+        screen = DemoScreen(devices[:3], server)
         view = make_view(screen)
         for device in devices:
             await _connect(device)
         try:
             async with view:
-                await Story(server, devices, view, beat_s).tell()
+                story = Story(server, devices, view, beat_s)
+                await story.tell_of_two()
+                between_two = [_ids(device) for device in devices[:3]]
+                await story.tell_of_group()
+                in_group = [_ids(device) for device in devices]
         finally:
             for device in devices:
                 await _disconnect(device)
-    shown = [_ids(device) for device in devices]
-    kept = all(ids == shown[0] for ids in shown) and len(set(shown[0])) == len(shown[0])
-    return DemoOutcome(len(shown[0]), screen.kills, kept)
+    kept = _all_once(between_two) and _all_once(in_group)
+    return DemoOutcome(len(between_two[0]) + len(in_group[0]), screen.kills, kept)
 
 
 async def _connect(device: DemoDevice) -> None:
     device.client = await device.device.client(limits=EAGER).__aenter__()
+    device.client.on(GroupReceipt)(device.take)
 
 
 async def _disconnect(device: DemoDevice) -> None:
@@ -75,9 +84,9 @@ class Story:
 
     def __init__(self, server: RunningServer, devices: list[DemoDevice], view: View, beat_s: float) -> None:
         self._server, self._view, self._beat_s = server, view, beat_s
-        self._ada, self._phone, self._laptop = devices
+        self._ada, self._phone, self._laptop, self._cleo = self._devices = devices
 
-    async def tell(self) -> None:
+    async def tell_of_two(self) -> None:
         ada, phone, laptop = self._ada, self._phone, self._laptop
         await self._beat("A server, Ada's phone, and Bob's two devices.")
         first = await self._write(ada, "Hi Bob! Dinner tonight?")
@@ -111,6 +120,31 @@ class Story:
         for receipt in (second, third, fourth, answer, fifth):
             await receipt.read()
         await self._until(lambda: _ticks(laptop) == _ticks(phone))
+        await self._beat("Both have read everything, and both know it.")
+
+    async def tell_of_group(self) -> None:
+        ada, phone, cleo = self._ada, self._phone, self._cleo
+        assert ada.client is not None
+        group = await ada.client.create_group("Friends", ["bob", "cleo"])
+        await self._until(lambda: all(_is_in(device, group.id) for device in self._devices))
+        for device in self._devices:
+            device.peer = f"{GROUP}{group.name}"
+        self._view.screen.devices = [ada, phone, cleo]
+        await self._beat("Ada makes a group with Bob and Cleo.")
+        plan = await self._write(ada, "Ice skating on Sunday?")
+        await self._until(lambda: _reached(ada, plan) == (2, 0))
+        await self._beat("Her phone seals the message once, and both members get it.")
+        await self._read(phone)
+        await self._read(cleo)
+        await self._until(lambda: _reached(ada, plan) == (2, 2))
+        await self._beat("Both have read it. Each answer goes to the whole group, too.")
+        tea = await self._write(cleo, "I'll bring tea.")
+        await tea.sent()
+        joining = await self._write(phone, "Count me in!")
+        await self._until(lambda: _all_once([_ids(device) for device in self._devices]))
+        for device in (ada, phone, cleo):
+            await self._read(device)
+        await self._until(lambda: _reached(cleo, tea) == _reached(phone, joining) == (2, 2))
         await self._beat("Every message is on every device once, in order, and its sender knows.")
 
     # --- steps ----------------------------------------------------------------------------------
@@ -145,6 +179,21 @@ class Story:
 
 def _ids(device: DemoDevice) -> list[str]:
     return [message.id for message in device.messages]
+
+
+def _all_once(shown: list[list[str]]) -> bool:
+    return all(ids == shown[0] for ids in shown) and len(set(shown[0])) == len(shown[0])
+
+
+def _is_in(device: DemoDevice, group: int) -> bool:
+    assert device.client is not None
+    return group in device.client.group_names() and device.client.group(group).is_joined
+
+
+def _reached(device: DemoDevice, message: Receipt) -> tuple[int, int]:
+    """How many members have a message, and how many have read it."""
+    receipt = device.receipts.get(message.message_id)
+    return (receipt.delivered, receipt.read) if receipt else (0, 0)
 
 
 def _ticks(device: DemoDevice) -> list[Tick]:

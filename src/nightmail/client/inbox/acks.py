@@ -32,13 +32,16 @@ class Acks:
         self._receipts_since = 0
         self._receipts_due: int | None = None
         self._backoff = Backoff(context)
+        self._answered_upto = [0, 0]
+        """How far the server has answered the acks of each lane."""
+        self._wants_answers = False
 
     def stored(self, lane: Lane, count: int) -> None:
         """This many more numbers of a lane are stored."""
         self._since[lane] += count
         limits = self._context.limits
         if self._since[lane] >= limits.ack_entries:
-            self._say(lane, wants_answer=False)
+            self._say(lane)
         else:
             self._by(lane, self._context.now + limits.ack_ms)
 
@@ -73,7 +76,7 @@ class Acks:
     def tick(self) -> None:
         for lane in Lane:
             if (due := self._due[lane]) is not None and self._context.now >= due:
-                self._say(lane, wants_answer=False)
+                self._say(lane)
         if self._receipts_due is not None and self._context.now >= self._receipts_due:
             self._say_receipts()
 
@@ -81,31 +84,47 @@ class Acks:
         """Send the acks that wait for more entries."""
         for lane in Lane:
             if self._due[lane] is not None:
-                self._say(lane, wants_answer=False)
+                self._say(lane)
         if self._receipts_due is not None:
             self._say_receipts()
+
+    def confirm(self) -> None:
+        """Have every ack answered from now on, until `is_confirmed`."""
+        self._wants_answers = True
+        for lane in Lane:
+            if self._upto(lane) > self._answered_upto[lane]:
+                self._say(lane)
+
+    @property
+    def is_confirmed(self) -> bool:
+        """The server has answered an ack of everything that can be acknowledged."""
+        return all(self._answered_upto[lane] >= self._upto(lane) for lane in Lane)
+
+    def _upto(self, lane: Lane) -> int:
+        first = self._parked.first(lane)
+        return self.cursors.of(lane) if first is None else first - 1
 
     def _by(self, lane: Lane, due: int) -> None:
         before = self._due[lane]
         self._due[lane] = due if before is None else min(before, due)
 
-    def _say(self, lane: Lane, *, wants_answer: bool) -> None:
+    def _say(self, lane: Lane, *, wants_answer: bool = False) -> None:
         self._since[lane], self._due[lane] = 0, None
-        if not self._context.online:
+        upto = self._upto(lane)
+        if not self._context.online or not upto:
             return
-        upto, unopened = self.cursors.of(lane), self._context.store.unopened(lane)
-        if (first := self._parked.first(lane)) is not None:
-            upto, unopened = first - 1, [seq for seq in unopened if seq < first]
-            if not upto:
-                return
+        unopened = [seq for seq in self._context.store.unopened(lane) if seq <= upto]
         if len(unopened) > LISTED:
             # As far as one ack can list; the rest follows when this one is answered.
             upto, unopened = unopened[LISTED] - 1, unopened[:LISTED]
         # What could not be opened is listed again until an ack that lists it is answered.
-        answered = partial(self._answered, lane, unopened) if wants_answer or unopened else None
+        wants_answer = wants_answer or self._wants_answers or bool(unopened)
+        answered = partial(self._answered, lane, upto, unopened) if wants_answer else None
         self._context.ask(Acked(lane, upto, tuple(unopened)), answered)
 
-    def _answered(self, lane: Lane, unopened: list[int], said: Said) -> None:
+    def _answered(self, lane: Lane, upto: int, unopened: list[int], said: Said) -> None:
+        if not (isinstance(said, Refusal) and said.retry):
+            self._answered_upto[lane] = max(self._answered_upto[lane], upto)
         if isinstance(said, Done):
             self._backoff.reset()
             if unopened:

@@ -13,23 +13,28 @@ durable and unacknowledged, until it opens or is judged to be unreadable.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
 
 from nightmail.client.errors import Misbehaved
-from nightmail.client.events import Gap, QueueEmpty, Unreadable
+from nightmail.client.events import Gap, LifeDiffers, QueueEmpty, TimerChanged, Unreadable
+from nightmail.client.groups.opening import GroupOpening, in_lane_order
 from nightmail.client.machine.context import Context
 from nightmail.client.messages import Message, Tick, unnamed
 from nightmail.client.store.rows import MessageNumber, Missed, ReadMark
+from nightmail.client.timers.changes import TimerChanges, change_in
+from nightmail.client.timers.deadlines import Deadlines
+from nightmail.client.timers.lives import agreed, counted
 from nightmail.client.trust.device_lists import DeviceLists
-from nightmail.client.trust.sealer import Sealer
+from nightmail.client.trust.sealer import Sealer, Then
 from nightmail.e2ee.content import decode_content
 from nightmail.e2ee.errors import NotAsAnnounced, Rejected
 from nightmail.e2ee.note import Note
-from nightmail.model.ids import MessageId, account_of
-from nightmail.model.rows import Entry
+from nightmail.model.group_chain import is_group
+from nightmail.model.ids import DEVICE_BITS, MessageId, account_of
+from nightmail.model.rows import Entry, GroupEntry
 from nightmail.model.words import Kind, Lane
 from nightmail.wire.items import Drained, Entries, Gone, Receipts
 
@@ -46,14 +51,18 @@ UNPROVISIONED = "this device was not told yet which account it belongs to"
 class Inbox:
     def __init__(
         self, context: Context, lists: DeviceLists, sealer: Sealer, acks: Acks, receipts: IncomingReceipts,
-        read_marks: ReadMarks, parked: Parked,
+        read_marks: ReadMarks, parked: Parked, deadlines: Deadlines, timer_changes: TimerChanges,
+        groups: GroupOpening | None = None,
     ) -> None:  # fmt: skip
         self._context, self._lists, self._sealer = context, lists, sealer
+        self._deadlines, self._timer_changes, self._groups = deadlines, timer_changes, groups
         self._acks, self._receipts, self._read_marks, self._parked = acks, receipts, read_marks, parked
         self._held: dict[Lane, deque[Entries | Gone]] = {}
         """Lanes that are held, and what waits in them, in order, without gaps and repeats."""
         self._next: dict[Lane, int] = {}
         """Of such a lane, the number that comes after what waits."""
+        self._resuming: set[Lane] = set()
+        """Lanes of which held items are being taken."""
         self.held_entries = self.held_bytes = 0
         self._strangers: dict[int, int] = {}
         """Device → until when its account's list need not be asked for again."""
@@ -133,11 +142,11 @@ class Inbox:
         if not fresh:
             self._acks.repeat(item.lane)
             return
-        taken = 0
+        taken, held = 0, None
         try:
             for seq, entry in enumerate(fresh, cursor + 1):
-                if not self._is_known(entry):
-                    self._hold_lane(entry, Entries(item.lane, seq, fresh[taken:]))
+                if (wait := self.wait_for(entry, (self, item.lane))) is not None:
+                    held = Entries(item.lane, seq, fresh[taken:]), wait
                     break
                 self._take_entry(item.lane, seq, entry)
                 taken += 1
@@ -146,11 +155,18 @@ class Inbox:
             if taken:
                 self._advance(item.lane, cursor + taken, taken)
         self._judge_parked(taken, fresh)
+        if held is not None:
+            # What it waits for may be here at once: then it goes on, behind what was taken.
+            self._hold_lane(*held)
 
     # --- a held lane ----------------------------------------------------------------------------
 
-    def _is_known(self, entry: Entry) -> bool:
-        return self._sealer.knows(entry) or self._strangers.get(entry.by, 0) > self._context.now
+    def wait_for(self, entry: Entry, who: object) -> Callable[[Then], None] | None:
+        """What must come before this entry can be judged, with whom to tell then; None: nothing. `who` waits for one
+        thing at a time."""
+        if entry.by and not self._sealer.knows(entry) and self._strangers.get(entry.by, 0) <= self._context.now:
+            return lambda then: self._ask_for_list(entry.by, who, then)
+        return self._groups.blocks(entry) if self._groups is not None and is_group(entry.to) else None
 
     def _hold(self, item: Entries | Gone) -> None:
         """Let it wait behind the others of its lane. The server repeats what is unacknowledged: repeats are dropped."""
@@ -173,20 +189,23 @@ class Inbox:
         self.held_entries += sign * max(1, len(entries))
         self.held_bytes += sign * sum(len(entry.ciphertext) for entry in entries)
 
-    def _hold_lane(self, entry: Entry, rest: Entries) -> None:
-        """Hold a lane from an unknown author's entry on, and ask for the author's list."""
-        self._held[rest.lane] = deque((rest,))
-        self._next.setdefault(rest.lane, _numbers(rest)[1] + 1)
+    def _hold_lane(self, rest: Entries, wait: Callable[[Then], None]) -> None:
+        """Hold a lane from an entry on that cannot be judged yet, and ask for what is missing."""
+        lane = rest.lane
+        self._held[lane] = deque((rest,))
+        self._next.setdefault(lane, _numbers(rest)[1] + 1)
         self._count(rest, 1)
-        account, lane = account_of(entry.by), rest.lane
+        wait(lambda: self._go_on(lane))
 
+    def _ask_for_list(self, device: int, who: object, then: Then) -> None:
         def found() -> None:
             # If the list does not name it even now, it will not name it in a moment.
-            self._strangers[entry.by] = self._context.now + STRANGER_MS
-            self._go_on(lane)
+            self._strangers[device] = self._context.now + STRANGER_MS
+            then()
 
+        account = account_of(device)
         self._lists.forget(account)
-        self._lists.want(account, (self, lane), lambda _: found(), found)
+        self._lists.want(account, who, lambda _: found(), found)
 
     def unblocked(self) -> None:
         """If this device is provisioned now, take what was held until then."""
@@ -197,13 +216,21 @@ class Inbox:
 
     def _go_on(self, lane: Lane) -> None:
         waiting = self._held.pop(lane, deque())
-        while waiting:
-            item = waiting.popleft()
-            self._count(item, -1)
-            self.take(item)
-            if (held := self._held.get(lane)) is not None:
-                held.extend(waiting)
-                return
+        is_within = lane in self._resuming
+        self._resuming.add(lane)
+        try:
+            while waiting:
+                item = waiting.popleft()
+                self._count(item, -1)
+                self.take(item)
+                if (held := self._held.get(lane)) is not None:
+                    held.extend(waiting)
+                    return
+        finally:
+            if not is_within:
+                self._resuming.discard(lane)
+        if is_within:
+            return  # more of this lane waits outside
         self._next.pop(lane, None)
         if self._drained:
             self._tell_drained()
@@ -265,43 +292,93 @@ class Inbox:
 
     def _take_entry(self, lane: Lane, seq: int, entry: Entry, *, final: bool = False) -> None:
         """Store one entry. If it cannot be opened yet, it is parked, unless this attempt is the `final` one."""
-        context = self._context
-        me, original = context.identity, entry.of or entry.id
-        author = account_of(entry.by)
-        own = author == me.account
+        author, original = account_of(entry.by), entry.of or entry.id
         try:
-            if not _is_from(author, original) or not (own or entry.to == me.account):
-                raise NotAsAnnounced("author")
-            if self._parked.entries and self._parked.is_behind(lane, entry):
-                self._parked.put(lane, seq, entry)
-                return
-            note = self._sealer.open(entry)
+            if isinstance(entry, GroupEntry):
+                note = self._open_in_group(entry, in_order=in_lane_order(lane))
+                if note is None:
+                    return
+            else:
+                own = author == self._context.identity.account
+                if not _is_from(author, original) or not (own or entry.to == self._context.identity.account):
+                    raise NotAsAnnounced("author")
+                if self._parked.entries and self._parked.is_behind(lane, entry):
+                    self._parked.put(lane, seq, entry)
+                    return
+                note = self._sealer.open(entry)
         except Rejected as error:
-            if self._parked.may_park(error) and not final:
+            if not isinstance(entry, GroupEntry) and self._parked.may_park(error) and not final:
                 self._parked.put(lane, seq, entry)
             else:
                 self._miss(lane, seq, entry, str(error))
             return
-        peer = entry.to if own else author
+        self._file(lane, entry, note)
+
+    def _open_in_group(self, entry: GroupEntry, *, in_order: bool) -> Note | None:
+        """A message from a group; None: it was something else, or waits. Raises Rejected."""
+        if self._groups is None or (entry.by and not _is_from(account_of(entry.by), entry.of or entry.id)):
+            raise NotAsAnnounced("author")
+        return self._groups.open(entry, in_order=in_order)
+
+    def take_from_log(self, entry: GroupEntry) -> bool:
+        """An entry of a group's log, in its order. False: it could not be opened."""
+        try:
+            note = self._open_in_group(entry, in_order=False)  # notices may have come through the mailbox
+        except Rejected as error:
+            self._remember_missed(entry, str(error))
+            return False
+        if note is not None:
+            self._file(entry.lane, entry, note)
+        return True
+
+    def take_late(self, entry: GroupEntry, note: Note) -> None:
+        """A message from a group that had to wait for its key."""
+        self._file(entry.lane, entry, note)
+
+    def _file(self, lane: Lane, entry: Entry, note: Note) -> None:
+        """Store what was opened."""
+        context = self._context
+        me, original, author = context.identity, entry.of or entry.id, account_of(entry.by)
+        own, in_group = author == me.account, isinstance(entry, GroupEntry)
+        peer = entry.to if own or in_group else author
         known = context.store.message(original)
+        is_gone = known is None and self._deadlines.is_gone(original)
         silent = own or entry.kind is Kind.CONTROL
         read_elsewhere = not silent and known is None and self._read_marks.was_read(original)
-        unread = ReadMark.READING if known and known.state is Tick.READ else ReadMark.UNREAD
+        unread = ReadMark.READING if is_gone or (known and known.state is Tick.READ) else ReadMark.UNREAD
         mark = ReadMark.NONE if silent or read_elsewhere else unread
-        row = MessageNumber(entry.by, entry.to, lane, entry.n, original, mark)
+        row = _number_of(lane, entry, original, mark)
         context.store.put_numbered(row)
         if mark is ReadMark.READING:
             self._read_marks.soon(peer)
-        if entry.kind is Kind.CONTROL:
+        if entry.kind is Kind.CONTROL and not self._timer_changes.is_change(note.content):
             self._take_control(entry, note)
-        elif known is None:
+            return
+        if known is None and not is_gone:
             message = Message(
                 id=original, peer=peer, by=entry.by, own=own, at=_stamp(entry, note), body=note.content,
-                kind=entry.kind, life_ms=entry.life_ms, state=Tick.READ if read_elsewhere else Tick.SENT,
+                kind=entry.kind, life_ms=self._life_ms(entry, note, peer), group_seq=entry.group_seq,
+                state=Tick.READ if read_elsewhere else Tick.SENT,
             )  # fmt: skip
-            self.show(message)
-            if own:
-                self._receipts.catch_up(message, row)
+            self.show(counted(context, message) if own or read_elsewhere else message)
+        if own and not in_group:
+            self._receipts.catch_up(row)
+
+    def _life_ms(self, entry: Entry, note: Note, peer: int) -> int:
+        """How long a message lives, by what the server says and by what its author sealed."""
+        if entry.kind is Kind.CONTROL:
+            return 0  # what is inside is the timer that it sets
+        inside_ms = None
+        with suppress(Rejected):
+            inside_ms = decode_content(note.content).life_ms or 0
+        if is_group(peer) and inside_ms is not None and self._groups is not None:
+            # The server drops a message of a group after the group's timer, if that is shorter.
+            lives = [life for life in (inside_ms, self._groups.timer_ms(peer)) if life]
+            inside_ms = min(lives, default=0)
+        life = agreed(entry.life_ms, inside_ms, is_reseal=entry.of is not None)
+        if life.differs:
+            self._context.tell(LifeDiffers(entry.of or entry.id, peer, entry.life_ms, inside_ms or 0))
+        return life.ms
 
     def _take_control(self, entry: Entry, note: Note) -> None:
         """Only own devices send control messages to each other. One that is not understood is ignored."""
@@ -311,9 +388,13 @@ class Inbox:
 
     def _miss(self, lane: Lane, seq: int, entry: Entry, why: str) -> None:
         """The entry cannot be opened. The ack will say so, which asks the sender to seal it again."""
+        self._context.store.put_unopened(lane, seq)
+        self._remember_missed(entry, why)
+
+    def _remember_missed(self, entry: Entry, why: str) -> None:
         context, original = self._context, entry.of or entry.id
-        context.store.put_unopened(lane, seq)
-        if context.store.message(original) is None and context.store.find_missed(original) is None:
+        was_here = context.store.message(original) is not None or self._deadlines.is_gone(original)
+        if not was_here and context.store.find_missed(original) is None:
             context.store.put_missed(Missed(original, entry.by, entry.at))
         context.tell(Unreadable(original, entry.by, why))
 
@@ -328,9 +409,14 @@ class Inbox:
         if message.at > conversation.seen:
             conversation = replace(conversation, seen=message.at)
             context.store.put_conversation(conversation)
-        if not conversation.handle:
-            self._learn_handle(message.peer)
-        context.tell(replace(message, handle=conversation.handle or unnamed(message.peer)))
+        person = account_of(message.by) if is_group(message.peer) else message.peer
+        handle = context.handle(person)
+        if person != context.identity.account and handle == unnamed(person):
+            self._learn_handle(person)
+        if (life_ms := change_in(message.body) if message.kind is Kind.CONTROL else None) is not None:
+            context.tell(TimerChanged(message.id, message.peer, handle, message.own, life_ms, message.at))
+        else:
+            context.tell(replace(message, handle=handle))
 
     def _learn_handle(self, peer: int) -> None:
         """Only the peer's signed list names its handle. Ask for it once: an old list names none.
@@ -344,6 +430,13 @@ class Inbox:
 
 def _numbers(item: Entries | Gone) -> tuple[int, int]:
     return (item.low, item.high) if isinstance(item, Gone) else (item.first, item.first + len(item.entries) - 1)
+
+
+def _number_of(lane: Lane, entry: Entry, original: str, mark: ReadMark) -> MessageNumber:
+    """Messages of a group are found by their number in it (`outbox/ticks.py`)."""
+    if isinstance(entry, GroupEntry):
+        return MessageNumber(entry.to << DEVICE_BITS, entry.to, Lane.NORMAL, entry.group_seq, original, mark)
+    return MessageNumber(entry.by, entry.to, lane, entry.n, original, mark)
 
 
 def _stamp(entry: Entry, note: Note) -> int:

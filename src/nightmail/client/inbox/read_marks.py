@@ -17,10 +17,12 @@ from nightmail.client.machine.context import Context
 from nightmail.client.machine.retry import Backoff
 from nightmail.client.messages import Tick
 from nightmail.client.store.rows import MessageNumber, ReadMark
+from nightmail.client.timers.lives import counted
 from nightmail.model.answers import Done, Said
+from nightmail.model.group_chain import is_group
 from nightmail.model.ids import account_of
 from nightmail.model.limits import FormLimits
-from nightmail.model.records import Read, Span
+from nightmail.model.records import GroupRead, Read, Span
 from nightmail.model.refusals import Refusal
 from nightmail.model.spans import pairs, spans_of
 
@@ -53,7 +55,7 @@ class ReadMarks:
         ids = {row.id for row in rows}
         for ident in ids:
             if (message := store.message(ident)) is not None:
-                store.put_message(replace(message, state=Tick.READ))
+                store.put_message(counted(self._context, replace(message, state=Tick.READ)))
         if rows:
             self._say(peer)
         return sorted(ids)
@@ -70,7 +72,7 @@ class ReadMarks:
             if message is None:
                 store.put_errand(f"{READ_BEFORE}{ident}", _encode(self._context.now))
             elif not message.own and message.state is not Tick.READ:
-                store.put_message(replace(message, state=Tick.READ))
+                store.put_message(counted(self._context, replace(message, state=Tick.READ)))
                 known.append(ident)
         if known:
             self._context.tell(ReadElsewhere(tuple(known)))
@@ -101,6 +103,12 @@ class ReadMarks:
         for peer in {account_of(row.by) for row in self._context.store.marked(ReadMark.READING)}:
             self._say(peer)
 
+    @property
+    def is_confirmed(self) -> bool:
+        """The server has answered every read mark that it can be told."""
+        peers = {account_of(row.by) for row in self._context.store.marked(ReadMark.READING)}
+        return not any(self._readable(peer)[0] if is_group(peer) else True for peer in peers)
+
     def lost(self) -> None:
         self._due.clear()
         self._asked.clear()
@@ -117,6 +125,9 @@ class ReadMarks:
     def _say(self, peer: int) -> None:
         if not self._context.online or peer in self._asked:
             return  # what is marked meanwhile is sent when the answer comes
+        if is_group(peer):
+            self._say_in_group(peer)
+            return
         told: list[MessageNumber] = []
         spans: list[Span] = []
         rows = self._context.store.marked(ReadMark.READING, peer)
@@ -132,6 +143,30 @@ class ReadMarks:
             self._acks.flush()
             self._asked.add(peer)
             self._context.ask(Read(peer, tuple(spans)), lambda said: self._answered(peer, told, said))
+
+    def _say_in_group(self, group: int) -> None:
+        """In a group everything up to a number is read: what stands behind an unread message is told later."""
+        told, authors = self._readable(group)
+        if told:
+            self._acks.flush()
+            self._asked.add(group)
+            read = GroupRead(group, told[-1].n, tuple(sorted(authors)))
+            self._context.ask(read, lambda said: self._answered(group, told, said))
+
+    def _readable(self, group: int) -> tuple[list[MessageNumber], set[int]]:
+        """What can be told as read, in order, and the accounts that wrote it."""
+        store = self._context.store
+        unread = min((row.n for row in store.marked(ReadMark.UNREAD, group)), default=None)
+        told: list[MessageNumber] = []
+        authors: set[int] = set()
+        for row in store.marked(ReadMark.READING, group):
+            message = store.message(row.id)
+            author = {account_of(message.by)} if message is not None else set[int]()
+            if (unread is not None and row.n > unread) or len(authors | author) > AUTHORS:
+                break
+            authors |= author
+            told.append(row)
+        return told, authors
 
     def _answered(self, peer: int, told: list[MessageNumber], said: Said) -> None:
         self._asked.discard(peer)

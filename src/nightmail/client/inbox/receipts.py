@@ -17,7 +17,9 @@ from nightmail.client.outbox.reseals import Reseals
 from nightmail.client.outbox.successors import Successors
 from nightmail.client.outbox.ticks import RANK, Ticks
 from nightmail.client.store.rows import Early, MessageNumber
+from nightmail.client.timers.deadlines import Deadlines
 from nightmail.client.trust.sealer import Sealer
+from nightmail.model.group_chain import is_group
 from nightmail.model.ids import account_of
 from nightmail.model.rows import PendingReceipt
 from nightmail.model.spans import add_span, contains, pairs
@@ -30,14 +32,18 @@ RESEALABLE = (Reason.UNDECRYPTABLE, Reason.STALE_DEVICES)
 class IncomingReceipts:
     def __init__(
         self, context: Context, sealer: Sealer, ticks: Ticks, outbox: Outbox, control_copies: ControlCopies,
-        reseals: Reseals, successors: Successors,
+        reseals: Reseals, successors: Successors, deadlines: Deadlines,
     ) -> None:  # fmt: skip
         self._context, self._sealer, self._ticks, self._outbox = context, sealer, ticks, outbox
         self._control_copies, self._reseals, self._successors = control_copies, reseals, successors
+        self._deadlines = deadlines
 
     def take(self, receipt: PendingReceipt) -> None:
         by, to, lane, device, state, n = receipt.key
         me = self._context.identity
+        if is_group(to):
+            self._context.signals.group_receipt(receipt)
+            return
         if account_of(by) != me.account or state not in (
             MessageState.DELIVERED,
             MessageState.READ,
@@ -75,8 +81,11 @@ class IncomingReceipts:
         if account_of(device) == to:
             self._place(found, device, tick, receipt.at, reason)
 
-    def catch_up(self, message: Message, row: MessageNumber) -> None:
-        """A copy of what another own device sent has arrived. Receipts for it may have come before."""
+    def catch_up(self, row: MessageNumber) -> None:
+        """A copy of what another own device sent has arrived. Receipts for it may have come before.
+
+        The message itself may have been here already: a new device is told of the timers, which are messages.
+        """
         waiting = self._context.store.early(row.by, row.to, row.lane)
         # A failure may have been followed by a re-seal, and *delivered* by *read*.
         for early in sorted(waiting, key=lambda row: RANK[row.state]):
@@ -122,8 +131,8 @@ class IncomingReceipts:
         """Whether that device can have had an envelope. If not, it cannot have failed to open it, whatever is said."""
         store, account = self._context.store, account_of(device)
         message = store.message(row.id)
-        if message is None:
-            return account in (row.to, self._context.identity.account)  # a control message
+        if message is None:  # a control message, or one whose life is over: of that nothing is sealed again
+            return account in (row.to, self._context.identity.account) and not self._deadlines.is_gone(row.id)
         if device in message.places:
             return True
         listed = store.device_list(account) if account in (message.peer, self._context.identity.account) else None

@@ -25,8 +25,11 @@ from nightmail.client.machine.turn import Ending
 
 from .clock import ClientClock
 from .connection import WebSocketConnection
+from .presence import PresenceView
 from .restart_budget import RestartBudget
 from .route import ServerRoute
+
+LOOK_MS = 60_000
 
 
 class Driver:
@@ -51,11 +54,20 @@ class Driver:
         self._asked = False
         """The app has asked for something since the last commit."""
         self._timer: asyncio.TimerHandle | None = None
+        self._deadline: int | None = 0
+        """When to tick. The first one is due before anything is read."""
         self._turn_handle: asyncio.Handle | None = None
         self._committing: asyncio.Future[None] | None = None
+        self._confirming: asyncio.Future[None] | None = None
         self._over: ClientError | None = None
         self._task = asyncio.create_task(self._run(), name="nightmail client")
         self._task.add_done_callback(self._on_done)
+
+    def catch_up(self) -> None:
+        """Let everything happen whose time has come. Call it before the app reads the store: a timer of the event
+        loop may be late, and the app must not see what is over."""
+        if self._deadline is not None and self.clock() >= self._deadline:
+            self._tick()
 
     @property
     def online(self) -> bool:
@@ -65,6 +77,11 @@ class Driver:
     def is_primary(self) -> bool:
         """This device holds the account's signing key."""
         return self._machine.sealer.own_list.is_primary
+
+    @property
+    def presence(self) -> PresenceView:
+        """For looking only: no turn follows."""
+        return self._machine.presence(self.clock())
 
     @contextmanager
     def working(self) -> Generator[Machine]:
@@ -98,6 +115,14 @@ class Driver:
         self._turn_soon()
         # Several callers may wait for one commit: none of them may cancel it for the others.
         await asyncio.shield(self._committing)
+
+    async def confirmed(self) -> None:
+        """Wait until the server has confirmed what was received and read here, however often the connection breaks."""
+        with self.working() as machine:
+            machine.confirm(self.clock())
+        if self._confirming is None:
+            self._confirming = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._confirming)
 
     async def stop(self) -> None:
         """Disconnect, and commit what is open."""
@@ -137,8 +162,10 @@ class Driver:
             return
         self._asked = False
         committing, self._committing = self._committing, None
-        if committing and not committing.done():
-            committing.set_result(None)
+        _succeed(committing)
+        if self._confirming and self._machine.is_confirmed:
+            confirming, self._confirming = self._confirming, None
+            _succeed(confirming)
         if self._connection:
             self._connection.write(turn.frames)
             if turn.hang_up:
@@ -156,8 +183,10 @@ class Driver:
         if self._timer:
             self._timer.cancel()
             self._timer = None
+        self._deadline = deadline
         if deadline is not None and not self._over:
-            wait = max(0, deadline - self.clock()) / 1_000
+            # The event loop's clock stands still while the machine sleeps: look at the time now and then.
+            wait = min(max(0, deadline - self.clock()), LOOK_MS) / 1_000
             self._timer = asyncio.get_running_loop().call_later(wait, self._tick)
 
     def _tick(self) -> None:
@@ -234,6 +263,8 @@ class Driver:
                 self._end_by(mistake)
                 return
             self._machine = self._machine.restarted()
+            if self._confirming:
+                self._machine.confirm(self.clock())
         except Exception as worse:  # noqa: BLE001  # told as the client's end
             self._end_by(worse)
             return
@@ -270,11 +301,17 @@ class Driver:
             return
         self._over = error
         self._arm(None)
-        committing, self._committing = self._committing, None
-        if committing and not committing.done():
-            committing.set_exception(error)
-            committing.exception()  # marks it as seen: perhaps nobody waits any more
+        for waited_for in (self._committing, self._confirming):
+            if waited_for and not waited_for.done():
+                waited_for.set_exception(error)
+                waited_for.exception()  # marks it as seen: perhaps nobody waits any more
+        self._committing = self._confirming = None
         self._ended(error)
+
+
+def _succeed(waited_for: asyncio.Future[None] | None) -> None:
+    if waited_for and not waited_for.done():
+        waited_for.set_result(None)
 
 
 async def _stop(task: asyncio.Task[None]) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from nightmail.model.records import Acked, Read, Sent
 from nightmail.wire.frames import encode
-from nightmail.wire.items import Ask, FromDevice
+from nightmail.wire.items import Ask, FromDevice, Peek, Watch
 
 ITEM_BYTES = 256
 """An upper bound for an item without lists: numbers, an id, a tag."""
 ENVELOPE_BYTES = 32
 """An upper bound for what an envelope adds to its ciphertext."""
 SPAN_BYTES = 32
+ACCOUNT_BYTES = 9
 
 
 def pack(items: Sequence[FromDevice], frame_bytes: int) -> Iterator[bytes]:
@@ -42,4 +43,6 @@ def size_of(item: FromDevice) -> int:
                 return ITEM_BYTES + SPAN_BYTES * len(lists)
             case _:
                 pass
+    if isinstance(item, Watch | Peek):
+        return ITEM_BYTES + ACCOUNT_BYTES * len(item.accounts)
     return ITEM_BYTES

@@ -1,4 +1,4 @@
-"""Requests over HTTP: accounts, devices, the state of a message.
+"""Requests over HTTP: accounts, devices, the state of a message, scheduled messages, dead letters.
 
 Knows:   the paths below `/v1`, and the form of a problem.
 Never:   puts a token into an error. Each request runs in a thread, on a connection of its own.
@@ -11,8 +11,8 @@ import base64
 import http.client
 import ssl
 from collections.abc import Sequence
-from typing import Any
-from urllib.parse import quote, urlsplit
+from typing import Any, Literal
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
@@ -166,14 +166,52 @@ class Http:
     async def set_clock_back(self) -> dict[str, Any]:
         return await self._ask("POST", "/v1/clock/set-back", None, dict[str, Any])
 
+    # --- scheduled messages -----------------------------------------------------------------------
+
+    async def schedule(self, asked: dict[str, Any], idempotency_key: str) -> dict[str, Any]:
+        """Have a message delivered later. A repeat with the same key is answered alike."""
+        headers = {"Idempotency-Key": idempotency_key}
+        return await self._ask("POST", "/v1/schedule", asked, dict[str, Any], headers)
+
+    async def scheduled(self, message_id: str) -> dict[str, Any]:
+        return await self._ask("GET", f"/v1/schedule/{quote(message_id, safe='')}", None, dict[str, Any])
+
+    async def list_scheduled(self, state: str = "", page: str = "") -> dict[str, Any]:
+        query = urlencode({name: value for name, value in (("state", state), ("page", page)) if value})
+        return await self._ask("GET", f"/v1/schedule?{query}", None, dict[str, Any])
+
+    async def cancel(self, message_id: str) -> None:
+        await self._ask("DELETE", f"/v1/cancel/{quote(message_id, safe='')}", None, Any)
+
+    # --- dead letters; for operators --------------------------------------------------------------
+
+    async def letter_classes(self) -> dict[str, Any]:
+        return await self._ask("GET", "/v1/dead-letters/classes", None, dict[str, Any])
+
+    async def letters(self, error: str, page: str = "") -> dict[str, Any]:
+        query = urlencode({"error": error} | ({"page": page} if page else {}))
+        return await self._ask("GET", f"/v1/dead-letters?{query}", None, dict[str, Any])
+
+    async def letter(self, letter: str) -> dict[str, Any]:
+        return await self._ask("GET", f"/v1/dead-letters/{quote(letter, safe='')}", None, dict[str, Any])
+
+    async def settle_letter(self, letter: str, how: Literal["replay", "discard"]) -> dict[str, Any]:
+        return await self._ask("POST", f"/v1/dead-letters/{quote(letter, safe='')}/{how}", None, dict[str, Any])
+
+    async def settle_letters(self, wanted: dict[str, Any], how: Literal["replay", "discard"]) -> int:
+        """Those of an error, of a time, or both. How many it were."""
+        return (await self._ask("POST", f"/v1/dead-letters/{how}", wanted, dict[str, Any]))["settled"]
+
     # --- one request ----------------------------------------------------------------------------
 
-    async def _ask(self, method: str, path: str, asked: Any, answer_type: Any) -> Any:
+    async def _ask(
+        self, method: str, path: str, asked: Any, answer_type: Any, headers: dict[str, str] | None = None
+    ) -> Any:
         body = None if asked is None else msgspec.json.encode(asked)
         failure: HttpError = Unreachable("no server address is known")
         for address in self._addresses:
             try:
-                status, answer = await asyncio.to_thread(self._exchange, address, method, path, body)
+                status, answer = await asyncio.to_thread(self._exchange, address, method, path, body, headers or {})
             except (OSError, http.client.HTTPException) as error:
                 kind = Untrusted if isinstance(error, ssl.SSLCertVerificationError) else Unreachable
                 failure = kind(f"{address} cannot be reached: {failure_text(error)}")
@@ -191,7 +229,9 @@ class Http:
                 raise HttpError(f"{address} answered {method} {path} with something else than was agreed") from None
         raise failure
 
-    def _exchange(self, address: str, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+    def _exchange(
+        self, address: str, method: str, path: str, body: bytes | None, more_headers: dict[str, str]
+    ) -> tuple[int, bytes]:
         parts = urlsplit(address)
         seconds = self._limits.http_ms / 1_000
         assert parts.hostname
@@ -200,7 +240,7 @@ class Http:
             connection = http.client.HTTPSConnection(parts.hostname, parts.port, timeout=seconds, context=tls)
         else:
             connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=seconds)
-        headers = {"Accept": "application/json"}
+        headers = {"Accept": "application/json", **more_headers}
         if self._authorization:
             headers["Authorization"] = self._authorization
         if body is not None:

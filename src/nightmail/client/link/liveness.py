@@ -76,7 +76,7 @@ class Liveness:
         context.window = min(context.limits.window, max(1, item.window))
         context.body_bytes = item.body_bytes
         context.frame_bytes = item.frame_bytes
-        context.server_since = item.since
+        context.server_since, context.server_items = item.since, item.items
         self._heartbeat_ms = max(HEARTBEAT_MS_MIN, item.heartbeat_ms)
         self._ping_at = context.now + self._heartbeat_ms
         context.tell(Connected(item.node, item.at))

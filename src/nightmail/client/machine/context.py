@@ -16,10 +16,11 @@ from nightmail.client.limits import ClientLimits
 from nightmail.client.messages import unnamed
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import Identity
+from nightmail.client.timers.life_clock import LifeClock
 from nightmail.e2ee.chance import Chance
 from nightmail.model.answers import Said
 from nightmail.model.limits import FormLimits
-from nightmail.wire.items import REF_MAX, Answered, Ask, Devices, FromDevice, Look, SaidByDevices
+from nightmail.wire.items import FIRST_ITEMS, REF_MAX, Answered, Ask, Devices, FromDevice, Look, SaidByDevices
 
 from .signals import Signals
 
@@ -46,8 +47,11 @@ class Context:
         """The largest frame that the server reads."""
         self.server_since = 1
         """The newest records that the server knows."""
+        self.server_items = FIRST_ITEMS
+        """The newest items that the server takes."""
         self.items: list[FromDevice] = []
         self.events: list[Event] = []
+        self.life_clock = LifeClock(self)
         self._answers: dict[int, OnAnswer] = {}
         self._looks: dict[int, OnDevices] = {}
         self._ref = 0
@@ -58,6 +62,8 @@ class Context:
 
     def handle(self, account: int) -> str:
         """The handle of an account, to be shown."""
+        if account == self.identity.account:
+            return self.identity.handle
         return self.store.conversation(account).handle or unnamed(account)
 
     def ask(self, body: SaidByDevices, answered: OnAnswer | None = None) -> None:
@@ -75,6 +81,18 @@ class Context:
         ref = self._next_ref()
         self._looks[ref] = found
         self.items.append(Look(ref, account))
+
+    def ask_item(self, make: Callable[[int], FromDevice], refused: OnAnswer) -> int:
+        """Send an item that is answered by an item of its own, or refused. Returns its ref; `forget_ref` it then."""
+        assert self.online
+        ref = self._next_ref()
+        self._answers[ref] = refused
+        self.items.append(make(ref))
+        return ref
+
+    def forget_ref(self, ref: int) -> None:
+        """The question was answered by an item of its own."""
+        self._answers.pop(ref, None)
 
     def take_answer(self, item: Answered) -> None:
         if answered := self._answers.pop(item.ref, None):

@@ -18,15 +18,20 @@ from collections.abc import Collection
 from random import Random, SystemRandom
 
 from nightmail.client.errors import Misbehaved
+from nightmail.client.group_errors import NotInGroup
+from nightmail.client.groups.parts import GroupParts
 from nightmail.client.limits import ClientLimits
 from nightmail.client.link.framing import pack
+from nightmail.client.link.presence import PresenceView
 from nightmail.client.messages import Message
 from nightmail.client.own_devices.device_linking import PendingLink
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import Contact, Cursors, Identity
 from nightmail.client.trust.e2ee_sealer import E2eeSealer
 from nightmail.e2ee.chance import SYSTEM, Chance
+from nightmail.e2ee.content import Content, encode_content
 from nightmail.e2ee.curves import signing_public
+from nightmail.model.group_chain import is_group
 from nightmail.model.words import Kind, Lane
 from nightmail.wire import frames as wire
 
@@ -71,6 +76,7 @@ class Machine:
 
     def _commit(self) -> None:
         if self._context.store.dirty:
+            self.parts.deadlines.committing()
             self._context.store.commit()
 
     def _deadline(self) -> int | None:
@@ -84,9 +90,11 @@ class Machine:
         """A machine made from what is durable, as after a restart of the process. Call `connected` on a new
         connection; the one that this machine had must be closed."""
         context = self._context
-        return Machine(
+        made = Machine(
             context.store, context.identity, self.limits, context.chance, context.secrets, self._make_sealer
         )  # fmt: skip
+        made.parts.presence.resume(self.parts.presence)
+        return made
 
     # --- the connection -------------------------------------------------------------------------
 
@@ -142,6 +150,17 @@ class Machine:
         self._at(now)
         self.parts.acks.flush()
 
+    def confirm(self, now: int) -> None:
+        """Ask the server to confirm what it is told of received messages. Take a turn; after each, look whether it
+        `is_confirmed`."""
+        self._at(now)
+        self.parts.acks.confirm()
+
+    @property
+    def is_confirmed(self) -> bool:
+        """The server has confirmed everything that it was to be told of messages received and read here."""
+        return self.parts.acks.is_confirmed and self.parts.read_marks.is_confirmed
+
     def lost(self, now: int) -> Ending:
         """The connection broke without a close frame; as `closed`."""
         return self.closed(BROKEN, now)
@@ -155,7 +174,10 @@ class Machine:
         return self._liveness.close(code, why)
 
     def tick(self, now: int) -> None:
-        """The deadline of the last turn has come. Take a turn at once. Calling it early does no harm."""
+        """The deadline of the last turn has come. Take a turn at once. Calling it early does no harm.
+
+        Call it once before the app can read anything: what ended while nothing ran is deleted then.
+        """
         self._at(now)
         for part in self._timed:
             part.tick()
@@ -169,8 +191,39 @@ class Machine:
         """Queue a message. Raises TooLarge; nothing is queued then."""
         self._at(now)
         message = self.parts.outbox.compose(to, body, kind, lane, life_ms)
-        self.parts.known_people.know(to)
+        if not is_group(to):
+            self.parts.known_people.know(to)
         return message
+
+    def write(
+        self, to: int, content: Content, now: int, *, lane: Lane = Lane.NORMAL, life_ms: int | None = None
+    ) -> Message:
+        """Queue a message that lives as long as the timer of its conversation says, or `life_ms`: outside its seal, so
+        that the server can drop it, and inside, so that the server cannot change it. Raises TooLarge, Misused."""
+        self._at(now)
+        if is_group(to) and self.groups(now).known.joined(to) is None:
+            raise NotInGroup(to)
+        if life_ms is None:
+            life_ms = self.timer(to)
+        self.parts.timer_changes.check(life_ms)
+        body = encode_content(content._replace(life_ms=life_ms or None))
+        return self.compose(to, body, now, kind=content.kind, lane=lane, life_ms=life_ms)
+
+    def timer(self, peer: int) -> int:
+        """How long messages in this conversation live; 0: they stay."""
+        if is_group(peer):
+            return self.groups(0).known.settings(peer).timer_ms
+        return self.parts.timer_changes.timer(peer)
+
+    def set_timer(self, peer: int, life_ms: int, now: int) -> Message:
+        """Change it, by a message that everybody in the conversation sees; 0: from now on messages stay.
+
+        Raises Misused unless it is 0, or in the bounds that every server has.
+        """
+        self._at(now)
+        change = self.parts.timer_changes.set(peer, life_ms)
+        self.parts.known_people.know(peer)
+        return change
 
     def mark_read(self, peer: int, now: int, only: Collection[str] | None = None) -> int:
         """Mark everything from a peer as read, or `only` these messages. How many became so."""
@@ -209,6 +262,17 @@ class Machine:
         """The person named an account by this handle; likewise."""
         self._at(now)
         self._own.contact_sync.learn(account, handle)
+
+    def groups(self, now: int) -> GroupParts:
+        """Groups: making and changing them, and who is in them. Take a turn after each use."""
+        self._at(now)
+        assert self.parts.groups is not None, "a test's sealer has no keys"
+        return self.parts.groups
+
+    def presence(self, now: int) -> PresenceView:
+        """What the person shows of themselves, and sees of others. Take a turn after each use."""
+        self._at(now)
+        return self.parts.presence
 
     # --- own devices: take a turn after each ----------------------------------------------------
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from nightmail.client.groups.own_devices import GroupSync
+from nightmail.client.groups.parts import GroupParts
 from nightmail.client.inbox.acks import Acks
 from nightmail.client.inbox.inbox import Inbox
 from nightmail.client.inbox.parked import Parked
@@ -18,6 +20,7 @@ from nightmail.client.inbox.receipts import IncomingReceipts
 from nightmail.client.limits import ClientLimits
 from nightmail.client.link import bounds
 from nightmail.client.link.liveness import Liveness
+from nightmail.client.link.presence import PresenceView
 from nightmail.client.messages import Message
 from nightmail.client.outbox.answers import Answers
 from nightmail.client.outbox.control_copies import ControlCopies
@@ -38,18 +41,25 @@ from nightmail.client.own_devices.own_device_list import OwnDeviceList
 from nightmail.client.own_devices.pairing import Pairing
 from nightmail.client.own_devices.read_sync import ReadSync
 from nightmail.client.own_devices.revocations import Revocations
+from nightmail.client.own_devices.timer_sync import TimerSync
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import DeviceList, Identity, Outgoing
+from nightmail.client.timers.changes import TimerChanges
+from nightmail.client.timers.deadlines import Deadlines
 from nightmail.client.trust.believed_lists import BelievedLists
 from nightmail.client.trust.device_lists import DeviceLists
 from nightmail.client.trust.e2ee_sealer import E2eeSealer
 from nightmail.client.trust.key_stock import KeyStock
-from nightmail.client.trust.sealer import Sealer
+from nightmail.client.trust.sealer import Sealer, Then
 from nightmail.client.trust.sessions import Sessions
 from nightmail.e2ee.chance import Chance
 from nightmail.e2ee.content import Content, decode_content
+from nightmail.e2ee.note import Note
 from nightmail.model.answers import Said
-from nightmail.model.rows import Entry
+from nightmail.model.group_chain import is_group
+from nightmail.model.records import GroupSealed, GroupSent, GroupVoided
+from nightmail.model.refusals import StaleGroup
+from nightmail.model.rows import Entry, GroupEntry, PendingReceipt
 from nightmail.wire.items import (
     Answered,
     Devices,
@@ -58,9 +68,16 @@ from nightmail.wire.items import (
     FromServer,
     Gone,
     Goodbye,
+    GroupChain,
+    GroupLog,
+    GroupMembers,
+    GroupSeenBy,
     KeysLow,
     Pong,
     Receipts,
+    Seen,
+    ShownTo,
+    Types,
     Welcome,
 )
 
@@ -103,13 +120,17 @@ class OwnDeviceParts:
     """The parts for the account's own devices. A sealer without keys has none of them."""
 
     def __init__(
-        self, context: Context, e2ee: E2eeSealer, outbox: Outbox, control_copies: ControlCopies, read_marks: ReadMarks
-    ) -> None:
-        self.move_in = MoveIn(context, e2ee.believed, outbox)
+        self, context: Context, e2ee: E2eeSealer, outbox: Outbox, control_copies: ControlCopies, read_marks: ReadMarks,
+        deadlines: Deadlines, timer_changes: TimerChanges, inbox: Inbox, group_sync: GroupSync,
+    ) -> None:  # fmt: skip
+        self.move_in = MoveIn(context, e2ee.believed, outbox, deadlines)
         self.move_out = MoveOut(context, e2ee, outbox, control_copies)
         self.revocations = Revocations(context)
         self.contact_sync = ContactSync(context, e2ee, outbox)
-        self.linking = DeviceLinking(context, e2ee, outbox, self.move_out, self.revocations, self.contact_sync)
+        self.timer_sync = TimerSync(context, outbox, timer_changes, inbox.show)
+        self.linking = DeviceLinking(
+            context, e2ee, outbox, self.move_out, self.revocations, self.contact_sync, self.timer_sync, group_sync
+        )
         self.read_sync = ReadSync(context, e2ee.believed, outbox, read_marks)
         self.received: dict[int, Callable[[int, bytes], None]] = {
             Control.READ: self.read_sync.take,
@@ -117,6 +138,8 @@ class OwnDeviceParts:
             Control.MOVED: self.move_out.take_moved,
             Control.READY: self.move_out.take_ready,
             Control.CONTACTS: self.contact_sync.take,
+            Control.TIMERS: self.timer_sync.take,
+            Control.GROUPS: group_sync.take,
         }
         """Control message → who takes it, as (device that sent it, data). `Pairing` looks for PROVISION by itself."""
         self.accepted: dict[int, Callable[[Outgoing], None]] = {
@@ -147,26 +170,45 @@ class Parts:
         self.answers = Answers(context, self.lists, self.streams, self.sending, self.control_copies, self.ticks)
         self.outbox = Outbox(context, self.sealer, self.streams, self.sending, self.control_copies)
         self.known_people = KnownPeople(context)
+        self.presence = PresenceView(context)
         self.successors = Successors(context, self.lists, self.ticks, self.outbox)
         self.reseals = Reseals(context, self.sealer, self.ticks, self.outbox)
+        # --- timers
+        self.deadlines = Deadlines(context)
+        self.timer_changes = TimerChanges(context, self.outbox)
         # --- inbox
         self.parked = Parked(context)
         self.acks = Acks(context, self.parked)
         self.read_marks = ReadMarks(context, self.acks)
         self.receipts = IncomingReceipts(
-            context, self.sealer, self.ticks, self.outbox, self.control_copies, self.reseals, self.successors
-        )
-        self.inbox = Inbox(context, self.lists, self.sealer, self.acks, self.receipts, self.read_marks, self.parked)
+            context, self.sealer, self.ticks, self.outbox, self.control_copies, self.reseals, self.successors,
+            self.deadlines,
+        )  # fmt: skip
+        # --- groups
+        self.groups: GroupParts | None = None
+        if self.e2ee is not None:
+            self.groups = GroupParts(
+                context, self.lists, self.e2ee, self.streams, self.sending, self.outbox, self.ticks, self.group_opened,
+                self.group_entry_waits_for, self.group_entry_came,
+            )  # fmt: skip
+        self.inbox = Inbox(
+            context, self.lists, self.sealer, self.acks, self.receipts, self.read_marks, self.parked, self.deadlines,
+            self.timer_changes, self.groups.opening if self.groups else None,
+        )  # fmt: skip
         # --- own devices
         self.own: OwnDeviceParts | None = None
-        if self.e2ee is not None:
-            self.own = OwnDeviceParts(context, self.e2ee, self.outbox, self.control_copies, self.read_marks)
+        if self.e2ee is not None and self.groups is not None:
+            self.own = OwnDeviceParts(
+                context, self.e2ee, self.outbox, self.control_copies, self.read_marks, self.deadlines,
+                self.timer_changes, self.inbox, self.groups.sync,
+            )  # fmt: skip
         self.takers = self._takers()
 
     # --- items from the server ------------------------------------------------------------------
 
     def _takers(self) -> dict[type[FromServer], Taker]:
         """Item → the part that takes it. Every class of `FromServer` is here."""
+        groups = self.groups
         return dict((
             _taker(Welcome, bounds.is_welcome, self._take_welcome, before_welcome=True),
             _taker(Goodbye, bounds.is_goodbye, self.liveness.take_goodbye, before_welcome=True),
@@ -178,6 +220,13 @@ class Parts:
             _taker(Gone, bounds.is_gone, self.inbox.take),
             _taker(Receipts, bounds.is_receipts, self.inbox.take_receipts),
             _taker(Drained, bounds.is_drained, self.inbox.take_drained),
+            _taker(Seen, bounds.is_seen, self.presence.take_seen),
+            _taker(Types, bounds.is_types, self.presence.take_types),
+            _taker(ShownTo, bounds.is_anything, self.presence.take_shown_to),
+            _taker(GroupChain, bounds.is_group_chain, groups.follower.take_chain if groups else _not_asked),
+            _taker(GroupMembers, bounds.is_group_members, groups.welcomes.take_members if groups else _not_asked),
+            _taker(GroupLog, bounds.is_group_log, groups.logs.take if groups else _not_asked),
+            _taker(GroupSeenBy, bounds.is_group_seen_by, groups.seen_by.take_seen if groups else _not_asked),
         ))  # fmt: skip
 
     # --- the connection and the clock -----------------------------------------------------------
@@ -196,6 +245,9 @@ class Parts:
         self.successors.connected()
         self.reseals.connected()
         self.inbox.connected()
+        self.presence.connected()
+        if self.groups is not None:
+            self.groups.connected()
         if self.own is not None:
             self.own.revocations.connected()
             self.own.linking.connected()
@@ -209,19 +261,32 @@ class Parts:
                 part.lost()
         for part in (
             self.lists, self.sending, self.acks, self.read_marks, self.inbox, self.known_people.retry,
-            self.successors.retry, self.reseals.timer,
+            self.successors.retry, self.reseals.timer, self.presence,
         ):  # fmt: skip
             part.lost()
+        if self.groups is not None:
+            self.groups.lost()
         if self.own is not None:
             for part in (self.own.linking.timer, self.own.move_out.timer, self.own.revocations.retry):
                 part.lost()
 
     def timed(self) -> list[Timed]:
         """Every part with a deadline, in the order in which they tick."""
-        parts: list[Timed] = [self.liveness, self.inbox, self.sending, self.acks, self.read_marks, self.lists]
+        # What is over ends before any other part can send or tell it.
+        parts: list[Timed] = [
+            self.deadlines,
+            self.liveness,
+            self.inbox,
+            self.sending,
+            self.acks,
+            self.read_marks,
+            self.lists,
+        ]
         if self.e2ee is not None:
             parts += [self.e2ee.key_stock, self.e2ee.own_list.retry, self.e2ee.sessions]
-        parts += [self.known_people.retry, self.successors.retry, self.reseals.timer]
+        parts += [self.known_people.retry, self.successors.retry, self.reseals.timer, self.presence]
+        if self.groups is not None:
+            parts += [self.groups.welcomes.retry, self.groups.logs.retry]
         if self.own is not None:
             parts += [self.own.move_out.timer, self.own.revocations.retry, self.own.linking.timer]
         return parts
@@ -258,6 +323,7 @@ class Parts:
         self.answers.take(stream, n, round_, said)
 
     def message_stored(self, message: Message) -> None:
+        self.presence.message_stored(message)
         if self.own is not None:
             self.own.move_out.message_stored(message)
 
@@ -265,12 +331,54 @@ class Parts:
         if self.own is not None and (take := self.own.received.get(content.control or 0)):
             take(entry.by, content.data or b"")
 
+    def numbered_in_group(self, group: int, number: int) -> None:
+        if self.groups is not None:
+            self.groups.seen_by.numbered(group, number)
+
     def control_accepted(self, row: Outgoing) -> None:
+        if self.groups is not None and is_group(row.to):
+            self.groups.control_accepted(row)
+            return
         if self.own is not None and (accepted := self.own.accepted.get(decode_content(row.content).control or 0)):
             accepted(row)
 
     def recipient_removed(self, message: Message, device: int, at: int, reason: str) -> None:
         self.successors.removed(message, device, at, reason)
+
+    # --- signals: groups ------------------------------------------------------------------------
+
+    def prepare_for_group(self, stream: OutgoingStream) -> None:
+        if self.groups is not None:
+            self.groups.sealing.prepare(stream)
+
+    def record_for_group(
+        self, stream: OutgoingStream, row: Outgoing
+    ) -> GroupSent | GroupSealed | GroupVoided | None:  # fmt: skip
+        return self.groups.sealing.record(stream, row) if self.groups is not None else None
+
+    def group_is_stale(self, group: int, said: StaleGroup) -> None:
+        if self.groups is not None:
+            self.groups.stale(group, said)
+
+    def is_member(self, group: int) -> bool:
+        return self.groups is not None and self.groups.known.joined(group) is not None
+
+    def number_was_used(self, to: int) -> None:
+        if self.groups is not None and is_group(to):
+            self.groups.keys.drop(to)
+
+    def group_receipt(self, receipt: PendingReceipt) -> None:
+        if self.groups is not None:
+            self.groups.seen_by.take(receipt)
+
+    def group_opened(self, entry: GroupEntry, note: Note) -> None:
+        self.inbox.take_late(entry, note)
+
+    def group_entry_waits_for(self, entry: GroupEntry) -> Callable[[Then], None] | None:
+        return self.inbox.wait_for(entry, (self.inbox, entry.to))
+
+    def group_entry_came(self, entry: GroupEntry) -> bool:
+        return self.inbox.take_from_log(entry)
 
     # --- signals: own devices -------------------------------------------------------------------
 
@@ -296,6 +404,9 @@ class Parts:
             self.e2ee.sessions.forget()
         self.read_marks.forget()
         self.inbox.forget()
+        self.deadlines.forget()
+        if self.groups is not None:
+            self.groups.forget()
         if self.own is not None:
             self.own.contact_sync.forget()
 
@@ -304,3 +415,7 @@ def _taker(
     kind: type[Item], is_sound: Callable[[Item], bool], take: Callable[[Item], None], *, before_welcome: bool = False
 ) -> tuple[type[FromServer], Taker]:
     return kind, Taker(is_sound, take, before_welcome)
+
+
+def _not_asked(_item: FromServer) -> None:
+    """This client asks nothing that would be answered so."""

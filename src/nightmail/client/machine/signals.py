@@ -13,7 +13,9 @@ from nightmail.client.outbox.stream import OutgoingStream
 from nightmail.client.store.rows import DeviceList, Outgoing
 from nightmail.e2ee.content import Content
 from nightmail.model.answers import Said
-from nightmail.model.rows import Entry
+from nightmail.model.records import GroupSealed, GroupSent, GroupVoided
+from nightmail.model.refusals import StaleGroup
+from nightmail.model.rows import Entry, PendingReceipt
 from nightmail.wire.items import Devices
 
 
@@ -56,8 +58,37 @@ class Signals(Protocol):
         """The server took a control message for the first time; perhaps it was written before a restart."""
         ...
 
+    def numbered_in_group(self, group: int, number: int) -> None:
+        """The server took an own message to a group, under this number."""
+        ...
+
     def recipient_removed(self, message: Message, device: int, at: int, reason: str) -> None:
         """A device of the other person was removed before it had this message."""
+        ...
+
+    # --- groups
+    def prepare_for_group(self, stream: OutgoingStream) -> None:
+        """A stream to a group is about to be sent: what it needs may be put before it."""
+        ...
+
+    def record_for_group(self, stream: OutgoingStream, row: Outgoing) -> GroupSent | GroupSealed | GroupVoided | None:
+        """What to send of a row to a group; None: something must come first, and the stream goes on by itself."""
+        ...
+
+    def group_is_stale(self, group: int, said: StaleGroup) -> None:
+        """The server says that a group has changed since a message to it was sealed."""
+        ...
+
+    def is_member(self, group: int) -> bool:
+        """Whether this account is in a group, by all that this device knows."""
+        ...
+
+    def number_was_used(self, to: int) -> None:
+        """The server has taken a number of this device that this store does not know: it is an older copy of itself."""
+        ...
+
+    def group_receipt(self, receipt: PendingReceipt) -> None:
+        """The server says what became of messages in a group."""
         ...
 
     # --- own devices

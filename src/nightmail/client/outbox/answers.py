@@ -13,14 +13,16 @@ from nightmail.client.errors import Misbehaved
 from nightmail.client.machine.context import Context
 from nightmail.client.store.rows import MessageNumber, Outgoing
 from nightmail.client.trust.device_lists import DeviceLists
-from nightmail.model.answers import Accepted, Said, Settled
+from nightmail.model.answers import Accepted, GroupAccepted, Said, Settled
 from nightmail.model.refusals import (
     IdReused,
+    NotMember,
     NumberVoided,
     OutOfOrder,
     RateLimited,
     Refusal,
     StaleDevices,
+    StaleGroup,
     UnknownRecipient,
 )
 
@@ -49,7 +51,7 @@ class Answers:
         if (row := stream.rows.get(n)) is None:
             return  # an answer to an earlier attempt was final
         match said:
-            case Accepted():
+            case Accepted() | GroupAccepted():
                 self._accepted(stream, row, said)
             case NumberVoided() if row.void:
                 pass  # about a late copy of what was given up; the void itself is answered, too
@@ -63,6 +65,13 @@ class Answers:
             case StaleDevices() if round_ != stream.round:
                 # The next round is under way already. But if every round ends before this answer comes, it must count.
                 self._lists.outdate(row.to, said.version)
+            case StaleGroup():
+                self._context.signals.group_is_stale(row.to, said)
+                if round_ == stream.round:
+                    self._again(stream)
+            case NotMember() if self._context.signals.is_member(row.to) and not row.void:
+                # The group's shard has not heard yet of this device, or of its account.
+                self._sending.pause(stream)
             case Refusal() if round_ != stream.round and said.retry:
                 pass  # the next round asks again
             case OutOfOrder():
@@ -84,7 +93,7 @@ class Answers:
                 self._streams.fail(row, _reason(said))
                 self._sending.void(stream, row, _reason(said))
 
-    def _accepted(self, stream: OutgoingStream, row: Outgoing, said: Accepted) -> None:
+    def _accepted(self, stream: OutgoingStream, row: Outgoing, said: Accepted | GroupAccepted) -> None:
         if said.id != row.id or said.tag not in (b"", row.tag):
             raise Misbehaved("an answer to something else")
         self._streams.drop(stream, row)
@@ -103,6 +112,7 @@ class Answers:
         """
         store, to, lane = self._context.store, row.to, row.lane
         self._streams.drop(stream, row)
+        self._context.signals.number_was_used(to)
         me, n = self._context.identity.device, store.last_number(to, lane) + 1
         store.put_numbered(
             MessageNumber(me, to, lane, row.n, "")
@@ -131,11 +141,15 @@ class Answers:
             stream.pause(self._context.now + self._context.limits.soon_ms)
 
     def _stale(self, stream: OutgoingStream, row: Outgoing, said: StaleDevices) -> None:
-        """Seal again by the new list: at once the first time, by the schedule if that did not help."""
+        """Seal again by the new list."""
         self._lists.forget(row.to)
         self._lists.forget(self._context.identity.account)
         if row.only and row.only in (*said.extra, *said.rekeyed):
             self._streams.end(stream, row, "device_removed")
+        self._again(stream)
+
+    def _again(self, stream: OutgoingStream) -> None:
+        """Begin again: at once the first time, by the schedule if that did not help."""
         if stream.failures:
             self._sending.pause(stream)
         else:

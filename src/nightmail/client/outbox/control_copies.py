@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from nightmail.client.machine.context import Context
 from nightmail.client.store.rows import Outgoing
+from nightmail.model.group_chain import is_group
 from nightmail.model.ids import MessageId
 from nightmail.model.limits import DAY_MS
 from nightmail.model.words import Lane
@@ -48,6 +49,10 @@ class ControlCopies:
         """The server has this row. If it is a control message, keep it until its device has opened it."""
         store = self._context.store
         if not row.content or row.void or self._name(row.original) is not None:
+            return
+        if is_group(row.to):
+            # A device that lacks something of a group asks for it.
+            self._context.signals.control_accepted(row)
             return
         name = (ERRAND if row.only else TO_ALL) + row.original
         store.put_errand(name, _encode(ControlCopy(row.to, row.lane, row.only, row.content)))

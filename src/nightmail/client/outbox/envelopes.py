@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from nightmail.client.machine.context import Context
 from nightmail.client.messages import conversation_id
 from nightmail.client.store.rows import DeviceList, Outgoing
+from nightmail.client.timers.lives import left_ms
 from nightmail.client.trust.sealer import Sealer
 from nightmail.e2ee.note import NONCE_BYTES, Note, tag_of
 from nightmail.model.ids import MessageId
@@ -63,7 +64,7 @@ def seal(
     A device that has an envelope keeps it: the server may have the first attempt, and every retry is the same bytes.
     """
     devices = addressed(context, row, to, own)
-    body, kind, life_ms, stamp = _content(context, row)
+    body, kind, life_ms, stamp = content_of(context, row)
     if fresh := unsealed(row, devices):
         note = Note(row.nonce, row.original, body, stamp)
         made = {device: Envelope(device, reg, sealer.seal(device, reg, note)) for device, reg in fresh.items()}
@@ -81,10 +82,13 @@ def seal(
     return row, sent
 
 
-def _content(context: Context, row: Outgoing) -> tuple[bytes, Kind, int, int]:
-    """What a row carries, its kind, its life time; and for a re-seal, when the server took the original."""
+def content_of(context: Context, row: Outgoing) -> tuple[bytes, Kind, int, int]:
+    """What a row carries, its kind, its life or what is left of it; and for a re-seal, when the server took the
+    original."""
     if row.content:
         return row.content, Kind.CONTROL, 0, 0
     message = context.store.message(row.original)
     assert message is not None, row.original
-    return message.body, message.kind, message.life_ms, message.at if row.reseal else 0
+    if row.reseal:
+        return message.body, message.kind, left_ms(context, message), message.at
+    return message.body, message.kind, message.life_ms, 0

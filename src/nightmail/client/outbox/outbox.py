@@ -7,6 +7,8 @@ Never:   gives one number to two messages.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from nightmail.client.errors import TooLarge
@@ -15,12 +17,16 @@ from nightmail.client.messages import Message
 from nightmail.client.store.rows import MessageNumber
 from nightmail.client.trust.sealer import Sealer
 from nightmail.e2ee.content import CONTENT_BYTES_MAX
+from nightmail.e2ee.identity import Address
 from nightmail.model.words import Kind, Lane
 
 from .control_copies import ControlCopies
 from .envelopes import address, new_id
 from .sending import Sending
 from .streams import Streams
+
+TARGETS_MAX = 128
+"""Devices of a group that one row is sealed for."""
 
 
 class Outbox:
@@ -33,15 +39,22 @@ class Outbox:
     def compose(self, to: int, body: bytes, kind: Kind, lane: Lane, life_ms: int) -> Message:
         """Store a new message. It keeps its id and number for good. Raises TooLarge."""
         context = self._context
-        limit = self._sealer.fits(context.body_bytes)
-        if len(body) > limit and (size := self._sealer.travelling_bytes(body)) > limit:
-            raise TooLarge(size, limit)
+        self._check_size(body)
         ident = new_id(context)
         me = context.identity.device
         message = Message(id=ident, peer=to, by=me, own=True, body=body, kind=kind, life_ms=life_ms)
         context.store.put_message(message)
         self._number(to, lane, ident, ident, body, 0)
         return message
+
+    def _check_size(self, body: bytes) -> None:
+        limit = self._context.body_bytes
+        if len(body) <= self._sealer.fits(limit):
+            return
+        if len(body) > CONTENT_BYTES_MAX:
+            raise TooLarge(len(body), CONTENT_BYTES_MAX)
+        if (size := self._sealer.envelope_bytes_max(body)) > limit:
+            raise TooLarge(size, limit, len(body))
 
     def reseal(self, message: Message, device: int) -> None:
         """The same message again, for one device: an ordinary send under an id and number of its own."""
@@ -65,6 +78,27 @@ class Outbox:
         if (copy := self._control_copies.take(original, device)) is not None:
             self._number(copy.to, copy.lane, new_id(self._context), original, copy.content, device, is_control=True)
 
+    def seal_in_group(self, group: int, content: bytes, to: Sequence[Address], before: int | None = None) -> None:
+        """Something for single devices of a group, in as many rows as it takes: high lane, before the number `before`
+        if that is not None. It has no tick, and no person sees it."""
+        room = self._context.frame_bytes // 2 // self._sealer.envelope_bytes_max(content)
+        size = max(1, min(TARGETS_MAX, room))
+        for first in range(0, len(to), size):
+            ident = new_id(self._context)
+            targets = tuple((address.device, address.registration) for address in to[first : first + size])
+            self._number(group, Lane.HIGH, ident, ident, content, 0, is_control=True, targets=targets, before=before)
+            before = None if before is None else before + 1
+
+    def broadcast(self, group: int, content: bytes) -> None:
+        """A control message to everybody in a group. It has no tick."""
+        ident = new_id(self._context)
+        self._number(group, Lane.NORMAL, ident, ident, content, 0, is_control=True)
+
+    def reseal_in_group(self, message: Message, address: Address) -> None:
+        """A message to a group again, for one device."""
+        ident, targets = new_id(self._context), ((address.device, address.registration),)
+        self._number(message.peer, Lane.HIGH, ident, message.id, message.body, 0, targets=targets)
+
     def give_up(self, message_id: str) -> bool:
         """Take a message back that the server does not have; False if it no longer waits."""
         for stream in self._streams:
@@ -75,13 +109,17 @@ class Outbox:
         return False
 
     def _number(
-        self, to: int, lane: Lane, ident: str, original: str, body: bytes, only: int, *, is_control: bool = False
-    ) -> None:
+        self, to: int, lane: Lane, ident: str, original: str, body: bytes, only: int, *, is_control: bool = False,
+        targets: tuple[tuple[int, int], ...] = (), before: int | None = None,
+    ) -> None:  # fmt: skip
         context = self._context
-        n = context.store.last_number(to, lane) + 1
-        row = address(context, to, lane, n, ident, original, body, only)
+        last = context.store.last_number(to, lane) + 1
+        n = last if before is None else before
+        row = replace(address(context, to, lane, n, ident, original, body, only), targets=targets)
         if is_control:
             row = replace(row, content=body)
-        context.store.put_last_number(to, lane, n)
+        context.store.put_last_number(to, lane, last)
+        if before is not None:
+            self._streams.make_room(to, lane, before)
         context.store.put_numbered(MessageNumber(context.identity.device, to, lane, n, original))
         self._sending.add(row)

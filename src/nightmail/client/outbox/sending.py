@@ -15,9 +15,11 @@ from nightmail.client.machine.context import Context
 from nightmail.client.machine.retry import retry_ms
 from nightmail.client.messages import conversation_id
 from nightmail.client.store.rows import DeviceList, Outgoing
+from nightmail.client.timers.lives import left_ms
 from nightmail.client.trust.device_lists import DeviceLists
 from nightmail.client.trust.sealer import Sealer
-from nightmail.model.records import Sent, Voided
+from nightmail.model.group_chain import is_group
+from nightmail.model.records import GroupSealed, GroupSent, GroupVoided, Sent, Voided
 from nightmail.wire.items import Ask
 
 from .envelopes import addressed, seal, unsealed
@@ -140,6 +142,8 @@ class Sending:
         context = self._context
         if not context.online or stream.paused or not stream.rows:
             return
+        if is_group(stream.to):
+            self._context.signals.prepare_for_group(stream)
         floor = stream.floor
         first = max(stream.sent + 1, floor)
         for n in range(first, floor + context.window):
@@ -155,6 +159,12 @@ class Sending:
 
     def _ask(self, stream: OutgoingStream, row: Outgoing) -> bool:
         """Send one row; False: a list or keys must come first, and the stream is pumped again when they are here."""
+        if is_group(row.to):
+            record = self._context.signals.record_for_group(stream, row)
+            stream.waits = record is None
+            if record is not None:
+                self._say(stream, row.n, record)
+            return record is not None
         if not row.void:
             to, own = self._list(stream, row.to), self._list(stream, self._context.identity.account)
             if to is not None and not to.version:
@@ -168,6 +178,8 @@ class Sending:
                 return False
             if row.only and row.only not in to.devices and row.only not in own.devices:
                 row = self._streams.end(stream, row, "device_removed")
+            elif row.reseal and not row.content and self._is_over(row.original):
+                row = self._streams.end(stream, row, "expired")
             else:
                 if not self._is_ready(stream, row, to, own):
                     return False
@@ -181,7 +193,12 @@ class Sending:
         self._say(stream, row.n, Voided(row.to, row.lane, row.n, stream.floor, row.id))
         return True
 
-    def _say(self, stream: OutgoingStream, n: int, body: Sent | Voided) -> None:
+    def _is_over(self, message_id: str) -> bool:
+        """Whether the life of an own message is over: nothing is left to seal again."""
+        message = self._context.store.message(message_id)
+        return message is None or bool(message.life_ms and not left_ms(self._context, message))
+
+    def _say(self, stream: OutgoingStream, n: int, body: Sent | Voided | GroupSent | GroupVoided | GroupSealed) -> None:
         round_, answered = stream.round, self._context.signals.number_answered
         self._context.ask(body, lambda said: answered(stream, n, round_, said))
 
@@ -210,6 +227,16 @@ class Sending:
             if stream.waits and account in (stream.to, self._context.identity.account):
                 stream.failures = 0
                 self.begin(stream)
+
+    def go_on(self, to: int) -> None:
+        """What a stream waited for is here."""
+        for stream in self._streams.to(to):
+            if stream.waits or not stream.paused:
+                if stream.paused:
+                    stream.failures = 0
+                    self.begin(stream)
+                else:
+                    self._pump(stream)
 
     def key_changed(self, account: int) -> None:
         """What was sealed for devices of the former key is sealed again, for those of the new one."""

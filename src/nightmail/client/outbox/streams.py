@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from nightmail.client.machine.context import Context
-from nightmail.client.store.rows import Outgoing
+from nightmail.client.store.rows import MessageNumber, Outgoing
 from nightmail.model.ids import account_of
 from nightmail.model.words import Lane
 
@@ -57,6 +57,22 @@ class Streams:
         """The number is answered for good."""
         del stream.rows[row.n]
         self._context.store.drop_outgoing(row.to, row.lane, row.n)
+
+    def make_room(self, to: int, lane: Lane, n: int) -> None:
+        """Move everything from number `n` on up by one. Nothing of it may have been taken by the server.
+
+        Messages to a group that were not taken are sealed again, so what carried the former number is not taken later.
+        """
+        store, stream = self._context.store, self.of(to, lane)
+        moved = [row for row in stream.rows.values() if row.n >= n]
+        for row in reversed(moved):
+            del stream.rows[row.n]
+            store.drop_outgoing(to, lane, row.n)
+        for row in moved:
+            row = replace(row, n=row.n + 1)
+            self.put(stream, row)
+            store.put_numbered(MessageNumber(self._context.identity.device, to, lane, row.n, row.original))
+        stream.sent = min(stream.sent, n - 1)
 
     def void(self, stream: OutgoingStream, row: Outgoing, why: str) -> Outgoing:
         """Give a number up. The server must still hear of it: it takes no number before the one below it."""

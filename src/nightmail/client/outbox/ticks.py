@@ -14,9 +14,12 @@ from msgspec.structs import replace
 from nightmail.client.events import DeliveryReceipt, MessageFailed, SentAck
 from nightmail.client.machine.context import Context
 from nightmail.client.messages import DeviceDelivery, Message, Tick, conversation_id
-from nightmail.client.store.rows import Outgoing
-from nightmail.model.answers import Accepted
-from nightmail.model.ids import account_of
+from nightmail.client.store.rows import MessageNumber, Outgoing, ReadMark
+from nightmail.client.timers.lives import counted
+from nightmail.model.answers import Accepted, GroupAccepted
+from nightmail.model.group_chain import is_group
+from nightmail.model.ids import DEVICE_BITS, account_of
+from nightmail.model.words import Lane
 
 
 class Ticks:
@@ -26,28 +29,36 @@ class Ticks:
     def conversation(self, message: Message) -> str:
         return conversation_id(self._context.identity.account, message.peer)
 
-    def sent(self, row: Outgoing, said: Accepted) -> None:
+    def sent(self, row: Outgoing, said: Accepted | GroupAccepted) -> None:
         """The server accepted a row."""
         store = self._context.store
         message = store.message(row.original)
         if row.reseal or message is None:
             return
-        # The answer may be to an earlier attempt, which was sealed by an older list.
-        addressed = row.sealed.get(said.list_version, ())
+        if isinstance(said, GroupAccepted):
+            message = replace(message, group_seq=said.group_seq)
+            store.put_numbered(in_group(message))
+            addressed: tuple[int, ...] = ()
+        else:
+            # The answer may be to an earlier attempt, which was sealed by an older list.
+            addressed = row.sealed.get(said.list_version, ())
         places = {device: DeviceDelivery() for device in addressed} | message.places
         message = replace(message, at=said.at, places=places, state=Tick.SENT, reason="")
-        self._put(message)
+        self._put(counted(self._context, message))
         conversation = store.conversation(message.peer)
         if said.at > conversation.seen:
             store.put_conversation(replace(conversation, seen=said.at))
         self._context.tell(SentAck(message.id, self.conversation(message), said.at))
+        if message.group_seq:
+            self._context.signals.numbered_in_group(message.peer, message.group_seq)
 
     def failed(self, message_id: str, reason: str) -> None:
         """The message will not be sent. Ignored if a receipt says that it was: then only the answer was lost."""
         message = self._context.store.message(message_id)
         if message is None or message.state in (Tick.DELIVERED, Tick.READ, Tick.FAILED):
             return
-        self._context.store.put_message(replace(message, state=Tick.FAILED, reason=reason))
+        failed = replace(message, state=Tick.FAILED, reason=reason)
+        self._context.store.put_message(counted(self._context, failed))
         self._context.tell(MessageFailed(message_id, self.conversation(message), reason, self._context.now))
 
     def reseal_failed(self, message_id: str, device: int, reason: str) -> None:
@@ -95,14 +106,26 @@ class Ticks:
             reason = next(place.reason for place in message.places.values() if place.state is Tick.FAILED)
             message = replace(message, reason=reason)
             self._context.tell(MessageFailed(message.id, self.conversation(message), reason, self._context.now))
-        self._context.store.put_message(replace(message, state=state))
+        if message.is_erased and state in (Tick.DELIVERED, Tick.READ):
+            self._context.store.drop_message(message.id)  # only its fate was left, and it arrived
+        else:
+            self._context.store.put_message(replace(message, state=state))
 
 
 RANK = {Tick.SENT: 0, Tick.FAILED: 1, Tick.DELIVERED: 2, Tick.READ: 3}
 """A later state replaces those below it."""
 
 
+def in_group(message: Message, mark: ReadMark = ReadMark.NONE) -> MessageNumber:
+    """The row that finds a message of a group by its number there. As its author stands the group, whose messages
+    have one numbering."""
+    return MessageNumber(message.peer << DEVICE_BITS, message.peer, Lane.NORMAL, message.group_seq, message.id, mark)
+
+
 def _judge(message: Message) -> Tick:
+    if is_group(message.peer):
+        # What became of it is told for all members at once (`groups/seen_by.py`).
+        return max(message.state, Tick.SENT) if message.at else message.state
     states = {place.state for device, place in message.places.items() if account_of(device) == message.peer}
     if Tick.READ in states:
         return Tick.READ

@@ -1,8 +1,12 @@
 """Contacts, their names and blocks, and the handles of people: the same on all devices of the account.
 
 Knows:   when each contact was changed, and on which device. The newest change wins, by (time, device).
-Touches: contacts and the handles of conversations; one errand per contact, for its newest change; the outbox.
+Touches: contacts and the handles of conversations; one errand per contact, for its newest change, and one per device
+         that was linked here recently; the outbox.
 Never:   tells the server a name; or lets another device fill this one with more contacts than the limit.
+
+A change that another device sealed before it knew of a device that was linked here may come after that device got all
+contacts. So the device that linked it passes such changes on, for as long as one can come.
 
 A change is later than every change of the same contact that its device knew, whatever the clocks say. A contact that
 was deleted leaves its errand behind, until an older change can no longer come.
@@ -10,7 +14,7 @@ was deleted leaves its errand behind, until an older change can no longer come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -26,6 +30,7 @@ from nightmail.model.ids import account_of
 from .controls import ContactChange, ContactsPart, contacts, contacts_of, cut, size_of_item
 
 ERRAND = "contact "
+NEWCOMER = "contacts passed on to "
 PART_BYTES = 100
 """What a control message takes around its changes."""
 
@@ -38,6 +43,7 @@ class Version(NamedTuple):
 
 
 _version = msgspec.msgpack.Decoder(Version).decode
+_time = msgspec.msgpack.Decoder(int).decode
 
 
 class ContactSync:
@@ -56,7 +62,7 @@ class ContactSync:
 
     def learn(self, account: int, handle: str) -> None:
         """The person named an account by this handle."""
-        if self._learn(account, handle, other=True):
+        if self._learn(account, handle, replaces=True):
             self._tell([(account, handle)])
 
     def _change(self, change: ContactChange) -> None:
@@ -71,7 +77,7 @@ class ContactSync:
         """Another own device says what was changed. Raises BadEncoding."""
         part, own, store = contacts_of(data), self._context.identity.account, self._context.store
         room = self._context.limits.contacts - len(store.errands(ERRAND))
-        changed: set[int] = set()
+        news: list[ContactChange] = []
         for change in part.changes:
             if account_of(change.by) != own or (change.at, change.by) <= self._newest(change.account):
                 continue
@@ -79,21 +85,34 @@ class ContactSync:
             if not is_new or room > 0:
                 room -= is_new
                 self._apply(change)
-                changed.add(change.account)
-        changed |= {account for account, handle in part.handles.items() if self._learn(account, handle, other=False)}
-        if changed:
+                news.append(change)
+        handles = [(account, handle) for account, handle in part.handles.items() if self._learn(account, handle)]
+        if news or handles:
+            changed = {change.account for change in news} | {account for account, _ in handles}
             self._context.tell(ContactsChanged(tuple(sorted(changed))))
+            self._pass_on((*news, *handles), by)
 
     def send_all(self, device: int) -> None:
         """A device was linked here: it gets every contact, and every handle that is known."""
         self._send(self._all(), device)
+        self._context.store.put_errand(f"{NEWCOMER}{device:016x}", _encode(self._context.now))
+
+    def _pass_on(self, items: Sequence[ContactChange | tuple[int, str]], by: int) -> None:
+        """Tell the devices that were linked here recently, which the device `by` may not have known of."""
+        for name in self._context.store.errands(NEWCOMER):
+            device = int(name.removeprefix(NEWCOMER), 16)
+            if device != by and device in self._others():
+                self._send(items, device)
 
     def forget(self) -> None:
-        """Once a day: of a contact that was deleted long ago, no older change can still come."""
+        """Once a day: no change can still come that is older than a contact's deletion long ago, or than a list."""
         store, oldest = self._context.store, self._context.now - self._context.limits.remember_ms
         for name in store.errands(ERRAND):
             account = int(name.removeprefix(ERRAND), 16)
             if store.contact(account) is None and self._newest(account).at < oldest:
+                store.drop_errand(name)
+        for name in store.errands(NEWCOMER):
+            if (since := store.errand(name)) is not None and _time(since) < oldest:
                 store.drop_errand(name)
 
     def _all(self) -> Iterator[ContactChange | tuple[int, str]]:
@@ -110,9 +129,15 @@ class ContactSync:
                 yield row.peer, row.handle
 
     def _tell(self, items: Iterable[ContactChange | tuple[int, str]]) -> None:
-        listed = self._e2ee.believed.of(self._context.identity.account)
-        if listed is not None and len(listed.devices) > 1:
+        # A device that is being linked does not know the others yet: what it says waits in the outbox.
+        if self._e2ee.awaits_provisioning or self._others():
             self._send(items)
+
+    def _others(self) -> set[int]:
+        """The other devices of this account."""
+        me = self._context.identity
+        listed = self._e2ee.believed.of(me.account)
+        return {address.device for address in listed.devices} - {me.device} if listed else set()
 
     def _send(self, items: Iterable[ContactChange | tuple[int, str]], only: int = 0) -> None:
         room = self._e2ee.fits(self._context.body_bytes) - PART_BYTES
@@ -134,11 +159,11 @@ class ContactSync:
             store.put_contact(Contact(change.account, change.handle, change.name, change.blocked))
         store.put_errand(_name(change.account), _encode(Version(change.at, change.by)))
 
-    def _learn(self, account: int, handle: str, *, other: bool) -> bool:
-        """Whether the handle was not known; or, if it may replace `other` ones, is another one."""
+    def _learn(self, account: int, handle: str, *, replaces: bool = False) -> bool:
+        """Whether the handle was not known; or, if it `replaces` a known one, is another one."""
         store = self._context.store
         conversation = store.conversation(account)
-        if conversation.handle == handle or (conversation.handle and not other):
+        if conversation.handle == handle or (conversation.handle and not replaces):
             return False
         store.put_conversation(replace(conversation, handle=handle))
         return True

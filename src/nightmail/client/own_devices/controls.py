@@ -26,7 +26,8 @@ NAME_CHARS = 256
 
 
 class Control(IntEnum):
-    """All are from one device of an account to another of the same account; from other accounts they are ignored."""
+    """TIMER and those in a group are to everybody who reads the conversation. All others are from one device of an
+    account to another of the same account; from other accounts they are ignored."""
 
     PROVISION = 1
     """To a new device: the key of its account (`e2ee/provision.py`)."""
@@ -40,6 +41,22 @@ class Control(IntEnum):
     """From that device, in both lanes: from now on everything is sealed for it, too."""
     CONTACTS = 6
     """To all devices: contacts that were changed; to a new device: all of them."""
+    TIMER = 7
+    """In a conversation, to everybody: its timer is another one (`client/timers/changes.py`). It is shown."""
+    TIMERS = 8
+    """To a new device: the newest change of the timer of each conversation."""
+    GROUP_KEY = 9
+    """In a group, to single devices: the chain that opens what the sender writes (`client/groups/controls.py`)."""
+    GROUP_WELCOME = 10
+    """In a group, to a newcomer's devices: where to begin."""
+    GROUP_WANTED = 11
+    """In a group, to one device: a key, messages or a welcome that are missing."""
+    GROUP_NAME = 12
+    """In a group, to everybody: its name is another one."""
+    GROUP_PICTURE = 13
+    """In a group, to everybody: likewise, its picture."""
+    GROUPS = 14
+    """To a new device of one's own: where each group stands."""
 
 
 class PastMessage(Struct, frozen=True, array_like=True):
@@ -57,10 +74,17 @@ class PastMessage(Struct, frozen=True, array_like=True):
     reason: str
     unread: tuple[Lane, int] | None = None
     """Lane and number of a message that was not read yet: its read mark will name these."""
+    deadline: int = 0
+    """When the old device deletes it."""
+    group_seq: int = 0
+    """Its number in its group; 0: it is in none."""
 
     @classmethod
     def of(cls, m: Message, unread: tuple[Lane, int] | None = None) -> PastMessage:
-        return cls(m.id, m.peer, m.by, m.own, m.at, m.body, m.kind, m.life_ms, m.state, m.reason, unread)
+        return cls(
+            m.id, m.peer, m.by, m.own, m.at, m.body, m.kind, m.life_ms, m.state, m.reason, unread, m.deadline,
+            m.group_seq,
+        )  # fmt: skip
 
     def message(self) -> Message:
         return Message(**{name: getattr(self, name) for name in self.__struct_fields__ if name != "unread"})
@@ -109,7 +133,8 @@ class HistoryPart(Struct, frozen=True, array_like=True):
             numbers += [row.account, row.changed_at, *row.left, *row.left.values()]
         numbers += [contact.account for contact in self.contacts]
         for past in self.messages:
-            numbers += [past.peer, past.by, past.at, past.life_ms, *(past.unread or ())]
+            numbers += [past.peer, past.by, past.at, past.life_ms, past.deadline, past.group_seq]
+            numbers += past.unread or ()
             try:
                 MessageId.parse(past.id)
             except ValueError:
@@ -117,6 +142,15 @@ class HistoryPart(Struct, frozen=True, array_like=True):
             decode_content(past.body)
         if any(not 0 <= number < 1 << 62 for number in numbers):
             raise BadEncoding("part of a history", "a number that is none")
+
+
+class TimerSet(Struct, frozen=True, array_like=True):
+    """The message that set the timer of a conversation."""
+
+    peer: int
+    id: str
+    at: int
+    life_ms: int
 
 
 class ContactChange(Struct, frozen=True, array_like=True):
@@ -165,6 +199,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _some = msgspec.msgpack.Decoder(list[int]).decode
 _ids = msgspec.msgpack.Decoder(list[str]).decode
 _part = msgspec.msgpack.Decoder(HistoryPart).decode
+_timers = msgspec.msgpack.Decoder(list[TimerSet]).decode
 _contacts = msgspec.msgpack.Decoder(ContactsPart).decode
 
 
@@ -212,6 +247,22 @@ def contacts_of(data: bytes) -> ContactsPart:
         raise BadEncoding("control message", "contacts") from None
     part.check()
     return part
+
+
+def timers(changes: list[TimerSet]) -> bytes:
+    return control(Control.TIMERS, _encode(changes))
+
+
+def timers_of(data: bytes) -> list[TimerSet]:
+    try:
+        changes = _timers(data)
+        for change in changes:
+            MessageId.parse(change.id)
+    except ValueError:  # msgspec's DecodeError is one
+        raise BadEncoding("control message", "timers") from None
+    if any(not 0 <= number < 1 << 62 for change in changes for number in (change.peer, change.at, change.life_ms)):
+        raise BadEncoding("control message", "a number that is none")
+    return changes
 
 
 def history(part: HistoryPart) -> bytes:

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from nightmail.client.errors import Misused
 from nightmail.client.events import DeviceLinked, DeviceNotLinked
+from nightmail.client.groups.own_devices import GroupSync
 from nightmail.client.machine.context import Context
 from nightmail.client.machine.retry import Timer
 from nightmail.client.outbox.outbox import Outbox
@@ -34,6 +35,7 @@ from .contact_sync import ContactSync
 from .controls import Control, control
 from .move_out import MoveOut
 from .revocations import Revocations
+from .timer_sync import TimerSync
 
 ERRAND = "guest "
 NOT_PRIMARY = (
@@ -74,10 +76,11 @@ _pending = msgspec.msgpack.Decoder(PendingLink).decode
 class DeviceLinking:
     def __init__(
         self, context: Context, e2ee: E2eeSealer, outbox: Outbox, move_out: MoveOut, revocations: Revocations,
-        contact_sync: ContactSync,
+        contact_sync: ContactSync, timer_sync: TimerSync, group_sync: GroupSync,
     ) -> None:  # fmt: skip
         self._context, self._e2ee, self._outbox = context, e2ee, outbox
-        self._move_out, self._revocations, self._contact_sync = move_out, revocations, contact_sync
+        self._move_out, self._revocations = move_out, revocations
+        self._contact_sync, self._timer_sync, self._group_sync = contact_sync, timer_sync, group_sync
         self.timer = Timer(context, self.step)
 
     def begin(self, pending: PendingLink) -> None:
@@ -131,6 +134,8 @@ class DeviceLinking:
         )  # fmt: skip
         self._outbox.control(own, control(Control.PROVISION, data), only=device)
         self._contact_sync.send_all(device)
+        self._timer_sync.send_all(device)
+        self._group_sync.send_all(device)
         context.store.drop_errand(name)
         e2ee.sessions.confirm_pending(device)
         if pending.hand_over:

@@ -17,7 +17,10 @@ from msgspec.structs import replace
 from nightmail.client.events import Moved
 from nightmail.client.machine.context import Context
 from nightmail.client.outbox.outbox import Outbox
+from nightmail.client.outbox.ticks import in_group
 from nightmail.client.store.rows import MessageNumber, Outgoing, ReadMark
+from nightmail.client.timers.deadlines import Deadlines
+from nightmail.client.timers.lives import counted, has_begun
 from nightmail.client.trust.believed_lists import BelievedLists
 from nightmail.e2ee.errors import Rejected
 from nightmail.model.ids import account_of
@@ -34,8 +37,8 @@ _numbers = msgspec.msgpack.Decoder(list[int]).decode
 
 
 class MoveIn:
-    def __init__(self, context: Context, believed: BelievedLists, outbox: Outbox) -> None:
-        self._context, self._believed, self._outbox = context, believed, outbox
+    def __init__(self, context: Context, believed: BelievedLists, outbox: Outbox, deadlines: Deadlines) -> None:
+        self._context, self._believed, self._outbox, self._deadlines = context, believed, outbox, deadlines
         self._awaits_trust = not self._has_trust()
 
     @property
@@ -101,15 +104,22 @@ class MoveIn:
             if not conversation.handle:
                 store.put_conversation(replace(conversation, handle=handle))
         for past in part.messages:
-            if store.message(past.id) is None:
+            if store.message(past.id) is None and not self._deadlines.is_gone(past.id):
                 self._keep_message(past)
 
     def _keep_message(self, past: PastMessage) -> None:
         store = self._context.store
-        store.put_message(past.message())
+        message = past.message()
+        if has_begun(message):
+            # The clocks of two devices differ: it may never live longer than its life from now on. An old device of a
+            # former version counts no lives, and says no deadline.
+            latest = counted(self._context, replace(message, deadline=0)).deadline
+            message = replace(message, deadline=min(message.deadline or latest, latest))
+        store.put_message(message)
         if past.unread and not past.own:
             lane, n = past.unread
             own = self._context.identity.account
-            store.put_numbered(MessageNumber(past.by, own, lane, n, past.id, ReadMark.UNREAD))
+            row = MessageNumber(past.by, own, lane, n, past.id, ReadMark.UNREAD)
+            store.put_numbered(in_group(message, ReadMark.UNREAD) if past.group_seq else row)
         conversation = store.conversation(past.peer)
         store.put_conversation(replace(conversation, seen=max(conversation.seen, past.at)))

@@ -123,10 +123,10 @@ class MoveOut:
                 # A message that is still to be sent from here reaches the new device as a copy.
                 for message in page:
                     if message.at or message.state is Tick.FAILED:
-                        yield PastMessage.of(message, unread.get((message.id, message.by)))
+                        yield PastMessage.of(message, unread.get(message.id))
 
-    def _unread(self) -> dict[tuple[str, int], tuple[Lane, int]]:
-        return {(row.id, row.by): (row.lane, row.n) for row in self._context.store.marked(ReadMark.UNREAD)}
+    def _unread(self) -> dict[str, tuple[Lane, int]]:
+        return {row.id: (row.lane, row.n) for row in self._context.store.marked(ReadMark.UNREAD)}
 
     def _parts(self, items: Iterator[Item]) -> list[list[Item]]:
         """At least one part, so that there is a last one. None is longer than what can be sealed."""
@@ -154,7 +154,7 @@ class MoveOut:
             for name in late:
                 store.drop_errand(name)
             unread = self._unread()
-            past = (PastMessage.of(message, unread.get((message.id, message.by))) for message in found if message)
+            past = (PastMessage.of(message, unread.get(message.id)) for message in found if message)
             self._send(device, sent, [], self._parts(past))
             return
         self._context.tell(Moved(device))

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, cast
 
-from nightmail.client.messages import Message, Position
+from nightmail.client.messages import Message, Position, Tick
 from nightmail.model.ids import account_of
-from nightmail.model.words import Lane
+from nightmail.model.words import Kind, Lane
 
+from .memory_groups import MemoryGroups
 from .rows import (
     Contact,
     Conversation,
@@ -34,7 +35,7 @@ T = TypeVar("T")
 _NOTHING: Any = object()
 
 
-class MemoryStore:
+class MemoryStore(MemoryGroups):
     """A `Store`. `crash` is what a power cut does to it."""
 
     def __init__(self) -> None:
@@ -52,6 +53,9 @@ class MemoryStore:
             table.pop(key, None)
         else:
             table[key] = value
+
+    def _drop(self, name: str, key: Any) -> None:
+        self._put(name, key, _NOTHING)
 
     def _get(self, name: str, key: Any, default: T) -> T:
         return cast("T", self._table(name).get(key, default))
@@ -123,17 +127,36 @@ class MemoryStore:
 
     def put_message(self, message: Message) -> None:
         self._put("message", message.id, message)
+        self._put("words", message.id, text_of(message) or _NOTHING)
+        self._put("deadline", message.id, message.deadline or _NOTHING)
+        if message.kind is Kind.CONTROL:
+            self._put(f"change {message.peer}", message.id, message)
 
     def drop_message(self, message_id: str) -> None:
+        if (message := self.message(message_id)) is not None and message.kind is Kind.CONTROL:
+            self._put(f"change {message.peer}", message_id, _NOTHING)
         self._put("message", message_id, _NOTHING)
+        self._put("words", message_id, _NOTHING)
+        self._put("deadline", message_id, _NOTHING)
+
+    def ended(self, by: int) -> list[Message]:
+        table = cast("dict[str, int]", self._table("deadline"))
+        found = sorted((deadline, ident) for ident, deadline in table.items() if deadline <= by)
+        return [message for _, ident in found if (message := self.message(ident)) is not None]
+
+    def next_deadline(self) -> int | None:
+        return min(self._table("deadline").values(), default=None)
+
+    def timer_change(self, peer: int) -> Message | None:
+        table = cast("dict[str, Message]", self._table(f"change {peer}"))
+        standing = [message for message in table.values() if message.state is not Tick.FAILED]
+        return max(standing, key=lambda message: message.position, default=None)
 
     def search(self, terms: Sequence[str], peer: int | None, limit: int) -> list[Message]:
         table = cast("dict[str, Message]", self._table("message"))
-        found = [
-            message
-            for message in table.values()
-            if peer in (None, message.peer) and terms and spans_of(text_of(message) or "", terms)
-        ]
+        words = cast("dict[str, str]", self._table("words"))
+        found = [table[ident] for ident, text in words.items() if terms and spans_of(text, terms)]
+        found = [message for message in found if peer in (None, message.peer)]
         return sorted(found, key=lambda message: message.position, reverse=True)[:limit]
 
     def history(self, peer: int, limit: int, before: Position | None = None) -> list[Message]:

@@ -13,6 +13,7 @@ from typing import Protocol
 from nightmail.client.messages import Message, Position
 from nightmail.model.words import Lane
 
+from .groups_port import GroupStore
 from .rows import (
     Contact,
     Conversation,
@@ -29,7 +30,7 @@ from .rows import (
 )
 
 
-class Store(Protocol):
+class Store(GroupStore, Protocol):
     # --- the transaction
     @property
     def dirty(self) -> bool:
@@ -80,6 +81,18 @@ class Store(Protocol):
 
     def drop_message(self, message_id: str) -> None:
         """Delete it from the history and from the search index."""
+        ...
+
+    def ended(self, by: int) -> list[Message]:
+        """Messages whose deadline is not after `by`, the earliest first."""
+        ...
+
+    def next_deadline(self) -> int | None:
+        """The earliest deadline of all messages."""
+        ...
+
+    def timer_change(self, peer: int) -> Message | None:
+        """The control message that stands last in a conversation, of those that have not failed."""
         ...
 
     def search(self, terms: Sequence[str], peer: int | None, limit: int) -> list[Message]:

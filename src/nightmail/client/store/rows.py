@@ -69,6 +69,13 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     """Device → what was sealed for it: every retry sends the same bytes."""
     content: bytes = b""
     """The content of a control message, which has no message row; empty: the content is that of `original`."""
+    targets: tuple[tuple[int, int], ...] = ()
+    """In a group: the devices (number, registration) that this is sealed for one by one; empty: it is for everybody."""
+    ciphertext: bytes = b""
+    """In a group: what was sealed for everybody."""
+    epoch: int = 0
+    head: bytes = b""
+    """Of the group, as `ciphertext` says."""
 
     def __repr__(self) -> str:
         return f"<outgoing {self.n} to {self.to:x}: {self.id}>"

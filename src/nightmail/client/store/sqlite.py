@@ -36,6 +36,7 @@ from .rows import (
     Trusted,
 )
 from .search import indexed, query_of, text_of
+from .sqlite_groups import SqliteGroups
 
 T = TypeVar("T")
 
@@ -49,19 +50,26 @@ _trusted = msgspec.msgpack.Decoder(Trusted).decode
 _spans = msgspec.msgpack.Decoder(list[int]).decode
 
 _FOUND = """
-SELECT m.id, m.peer, m.by, m.own, m.at, m.body, m.kind, m.life_ms, m.state, m.reason, m.places
+SELECT m.id, m.peer, m.by, m.own, m.at, m.body, m.kind, m.life_ms, m.state, m.reason, m.places, m.deadline, m.group_seq
 FROM words JOIN message AS m ON m.row = words.rowid WHERE words MATCH ? AND ? IN (m.peer, -1)
 ORDER BY m.shown_at DESC, m.id_at DESC, m.id_sequence DESC, m.id DESC LIMIT ?
 """
-_BY_ID = "SELECT id, peer, by, own, at, body, kind, life_ms, state, reason, places FROM message WHERE id = ?"
-_HISTORY = """
-SELECT id, peer, by, own, at, body, kind, life_ms, state, reason, places FROM message
+_MESSAGES = "SELECT id, peer, by, own, at, body, kind, life_ms, state, reason, places, deadline, group_seq FROM message"
+_BY_ID = f"{_MESSAGES} WHERE id = ?"
+_ENDED = f"{_MESSAGES} WHERE deadline > 0 AND deadline <= ? ORDER BY deadline, id"
+_HISTORY = f"""
+{_MESSAGES}
 WHERE peer = ? AND (shown_at, id_at, id_sequence, id) < (?, ?, ?, ?)
 ORDER BY shown_at DESC, id_at DESC, id_sequence DESC, id DESC LIMIT ?
 """
+# The words `kind = 3 AND state <> 4` let SQLite use the partial index.
+_CHANGE = f"""
+{_MESSAGES} WHERE kind = 3 AND state <> 4 AND peer = ?
+ORDER BY shown_at DESC, id_at DESC, id_sequence DESC, id DESC LIMIT 1
+"""
 
 
-class SqliteStore:
+class SqliteStore(SqliteGroups):
     """A `Store`. Begins a transaction with the first write, ends it with `commit` or `rollback`."""
 
     def __init__(self, folder: Path, key: bytes) -> None:
@@ -70,7 +78,7 @@ class SqliteStore:
             self._db = sqlite_schema.open_database(path, key)
         except (apsw.Error, OSError) as error:
             raise sqlite_schema.explain(error, path) from error
-        self._open = False
+        self._open = self._deleted = False
         self._failed: StoreFailed | None = None
         """What the machine has in memory may be ahead of the disk: nothing more is taken after a failure."""
 
@@ -87,6 +95,10 @@ class SqliteStore:
             return
         try:
             self._db.execute("COMMIT")
+            if self._deleted:
+                # Otherwise the write-ahead log would keep the pages as they were, until it is full.
+                self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                self._deleted = False
         except (apsw.Error, OSError) as error:
             raise self._fail(error) from error
         self._open = False
@@ -181,18 +193,21 @@ class SqliteStore:
             # The usual change is a tick: the index stays as it is.
             self._write(
                 "UPDATE message SET peer = ?, by = ?, own = ?, at = ?, life_ms = ?, state = ?, reason = ?, places = ?,"
-                " shown_at = ? WHERE id = ?",
-                (m.peer, m.by, m.own, m.at, m.life_ms, m.state, m.reason, places, m.at or UNSTAMPED, m.id),
-            )
+                " shown_at = ?, deadline = ?, group_seq = ? WHERE id = ?",
+                (
+                    m.peer, m.by, m.own, m.at, m.life_ms, m.state, m.reason, places, m.at or UNSTAMPED, m.deadline,
+                    m.group_seq, m.id,
+                ),
+            )  # fmt: skip
             return
         if before is not None:
             self.drop_message(m.id)
         parsed = MessageId.parse(m.id)
         self._write(
-            "INSERT INTO message VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO message VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 m.id, m.peer, m.by, m.own, m.at, m.body, m.kind, m.life_ms, m.state, m.reason, places,
-                m.at or UNSTAMPED, parsed.at_ms, parsed.sequence,
+                m.at or UNSTAMPED, parsed.at_ms, parsed.sequence, m.deadline, m.group_seq,
             ),
         )  # fmt: skip
         if text := text_of(m):
@@ -207,6 +222,18 @@ class SqliteStore:
                 (indexed(text), message_id),
             )
         self._write("DELETE FROM message WHERE id = ?", (message_id,))
+        self._deleted = True
+
+    def ended(self, by: int) -> list[Message]:
+        return [_message(row) for row in self._read(_ENDED, (by,))]
+
+    def next_deadline(self) -> int | None:
+        # The words `deadline > 0` let SQLite use the partial index.
+        return self._read("SELECT min(deadline) FROM message WHERE deadline > 0")[0][0]
+
+    def timer_change(self, peer: int) -> Message | None:
+        rows = self._read(_CHANGE, (peer,))
+        return _message(rows[0]) if rows else None
 
     def search(self, terms: Sequence[str], peer: int | None, limit: int) -> list[Message]:
         rows = self._read(_FOUND, (query_of(terms), -1 if peer is None else peer, limit)) if terms else []
@@ -398,10 +425,11 @@ def _contact(row: tuple[Any, ...]) -> Contact:
 
 
 def _message(row: tuple[Any, ...]) -> Message:
-    ident, peer, by, own, at, body, kind, life_ms, state, reason, places = row
+    ident, peer, by, own, at, body, kind, life_ms, state, reason, places, deadline, group_seq = row
     return Message(
         id=ident, peer=peer, by=by, own=bool(own), at=at, body=body, kind=Kind(kind), life_ms=life_ms,
-        state=Tick(state), reason=reason, places=_places(places) if places else {},
+        state=Tick(state), reason=reason, places=_places(places) if places else {}, deadline=deadline,
+        group_seq=group_seq,
     )  # fmt: skip
 
 

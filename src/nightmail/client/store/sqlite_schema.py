@@ -85,9 +85,32 @@ def index_again(db: apsw.Connection) -> None:
             db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (row, indexed(text)))
 
 
+_DEADLINES = """
+ALTER TABLE message ADD COLUMN deadline INTEGER NOT NULL DEFAULT 0;
+UPDATE message SET deadline = 1 WHERE life_ms > 0 AND (state = 3 OR own AND (at > 0 OR state = 4));
+CREATE INDEX message_deadline ON message (deadline) WHERE deadline > 0;
+CREATE INDEX message_change ON message (peer, shown_at, id_at, id_sequence, id) WHERE kind = 3 AND state <> 4;
+"""
+"""Messages with a timer that were read (state 3), sent or failed (4) before anybody counted it: `UNCOUNTED`."""
+
+_GROUPS = """
+ALTER TABLE message ADD COLUMN group_seq INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE chat (number INTEGER PRIMARY KEY, row BLOB NOT NULL, members BLOB) STRICT;
+CREATE TABLE sender_chain (number INTEGER PRIMARY KEY, state BLOB NOT NULL) STRICT;
+CREATE TABLE holder (
+    number INTEGER NOT NULL, device INTEGER NOT NULL, registration INTEGER NOT NULL,
+    lacks INTEGER NOT NULL, tries INTEGER NOT NULL, PRIMARY KEY (number, device, registration)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE receiving_chain (
+    number INTEGER NOT NULL, device INTEGER NOT NULL, key_id BLOB NOT NULL, state BLOB NOT NULL,
+    PRIMARY KEY (number, device, key_id)
+) STRICT, WITHOUT ROWID;
+"""
+"""`number` is that of the group: the word is SQL's own."""
+
 Step: TypeAlias = "str | Callable[[apsw.Connection], None]"
 
-STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _SEALED, index_again)
+STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _SEALED, index_again, _DEADLINES, _GROUPS)
 """Step n turns version n into n + 1. Shipped steps never change; only add new ones."""
 
 

@@ -40,6 +40,8 @@ class BelievedLists:
         self._lists: dict[int, SignedDeviceList] = {}
         self._refused: dict[int, str] = {}
         """Account → why its list was refused last: told once."""
+        self.changes = 0
+        """Counts changes of what is believed, so that what follows from it need not be worked out again."""
 
     def of(self, account: int) -> SignedDeviceList | None:
         """The newest list that was believed."""
@@ -143,6 +145,7 @@ class BelievedLists:
         row, known = self.row(account), self.of(account)
         if row is None or known is None or known.key != key:
             return False
+        self.changes += 1
         self._context.store.put_trusted(replace(row, held=False, verified=row.verified or verified))
         return True
 
@@ -212,6 +215,7 @@ class BelievedLists:
         context.signals.key_changed(account)
 
     def _store(self, row: Trusted, signed: SignedDeviceList) -> None:
+        self.changes += 1
         self._context.store.put_trusted(row)
         self._lists[row.account] = signed
         if signed.handle and row.account != self._context.identity.account:

@@ -31,6 +31,8 @@ class DeviceLists:
         """Counts calls of `forget`: an answer to a question from before such a call may be out of date, too."""
         self._forgot: dict[int, int] = {}
         self._waiting: dict[int, dict[object, tuple[ThenList, Then]]] = {}
+        self.changes = 0
+        """Counts lists that came or went out of date."""
 
     def of(self, account: int) -> DeviceList | None:
         """The list to seal by; None: ask for it with `want`. Version 0 means that there is no such account."""
@@ -58,6 +60,7 @@ class DeviceLists:
 
     def forget(self, account: int) -> None:
         """The list is out of date: ask again before the next use."""
+        self.changes += 1
         self._known.pop(account, None)
         self._outdated.add(account)
         self._asked.pop(account, None)
@@ -102,6 +105,7 @@ class DeviceLists:
             for _, otherwise in self._waiting.pop(account, {}).values():
                 otherwise()
             return
+        self.changes += 1
         self._known[account] = found
         if item.version:
             self._outdated.discard(account)

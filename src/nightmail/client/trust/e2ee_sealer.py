@@ -14,7 +14,8 @@ from nightmail.client.own_devices.pairing import Pairing
 from nightmail.client.store.rows import DeviceList
 from nightmail.e2ee.content import CONTENT_BYTES_MAX
 from nightmail.e2ee.identity import Address
-from nightmail.e2ee.note import Note, travelling_bytes
+from nightmail.e2ee.note import Note
+from nightmail.e2ee.sealing import envelope_bytes_max
 from nightmail.model.rows import Entry
 from nightmail.wire.items import Devices, KeysLow
 
@@ -74,6 +75,12 @@ class E2eeSealer:
     def ready(self, devices: Mapping[int, int], who: object, then: Then, otherwise: Then) -> bool:
         return self.sessions.ready(devices, who, then, otherwise)
 
+    def ready_in_group(
+        self, group: int, devices: Mapping[int, int], who: object, then: Then, otherwise: Then
+    ) -> bool:  # fmt: skip
+        """Likewise, for devices of members of a group."""
+        return self.sessions.ready(devices, who, then, otherwise, group)
+
     @property
     def awaits_provisioning(self) -> bool:
         return self.pairing.pending
@@ -89,8 +96,8 @@ class E2eeSealer:
     def fits(self, body_bytes: int) -> int:
         return min(body_bytes - OVERHEAD_BYTES, CONTENT_BYTES_MAX)
 
-    def travelling_bytes(self, content: bytes) -> int:
-        return travelling_bytes(content)
+    def envelope_bytes_max(self, content: bytes) -> int:
+        return envelope_bytes_max(content)
 
     def seal(self, device: int, registration: int, note: Note) -> bytes:
         return self.sessions.seal(device, note)

@@ -46,8 +46,8 @@ class Sealer(Protocol):
         """The longest content whose envelope surely stays within so many bytes."""
         ...
 
-    def travelling_bytes(self, content: bytes) -> int:
-        """How many bytes of a content are sealed; compare with `fits`."""
+    def envelope_bytes_max(self, content: bytes) -> int:
+        """The longest envelope in which this content can travel, compressed and sealed."""
         ...
 
     def seal(self, device: int, registration: int, note: Note) -> bytes:

@@ -23,7 +23,7 @@ from nightmail.e2ee.sealing import open_entry, seal_note
 from nightmail.e2ee.state import decode_peer, encode_peer
 from nightmail.model.answers import Bundle, Said
 from nightmail.model.ids import account_of
-from nightmail.model.records import Claimed
+from nightmail.model.records import Claimed, FellowClaimed
 from nightmail.model.refusals import RateLimited, Refusal, UnknownDevice
 from nightmail.model.rows import Entry
 
@@ -47,15 +47,20 @@ class Sessions:
         self._not_before: dict[int, int] = {}
         """Device → when its keys may be asked for again, if the server said so."""
         self._waiting: dict[int, dict[object, tuple[Then, Then]]] = {}
+        self._fellows: dict[int, int] = {}
+        """Device → a group that its account is in, too, if its keys are wanted for that."""
         self._pending: dict[int, Peer] = {}
         """Devices that are being linked: no list names them yet, so their keys are those of their code."""
 
     # --- sealing --------------------------------------------------------------------------------
 
-    def ready(self, devices: Mapping[int, int], who: object, then: Then, otherwise: Then) -> bool:
+    def ready(self, devices: Mapping[int, int], who: object, then: Then, otherwise: Then, group: int = 0) -> bool:
+        """`group`: one that this account shares with theirs. Many keys may be claimed there."""
         missing = [device for device in devices if device in self._claims or not self._listed(device).ready]
         for device in missing:
             self._waiting.setdefault(device, {})[who] = then, otherwise
+            if group and account_of(device) != self._context.identity.account:
+                self._fellows[device] = group
             self._claim(device)
         return not missing
 
@@ -159,6 +164,7 @@ class Sessions:
         self._asked.clear()
         self._waiting.clear()
         self._not_before.clear()
+        self._fellows.clear()
 
     def deadline(self) -> int | None:
         """When to claim again for what a part waits for."""
@@ -187,12 +193,15 @@ class Sessions:
         if context.online and (due is None or context.now >= due):
             self._not_before.pop(device, None)
             self._asked[device] = context.now
-            context.ask(Claimed(device, request), partial(self._answered, device, request))
+            fellow = self._fellows.get(device)
+            claim = Claimed(device, request) if fellow is None else FellowClaimed(fellow, device, request)
+            context.ask(claim, partial(self._answered, device, request))
 
     def _answered(self, device: int, request: int, said: Said) -> None:
         if self._claims.get(device) != request:
             return  # answered already, or no longer wanted
         self._asked.pop(device, None)
+        self._fellows.pop(device, None)
         if isinstance(said, Bundle):
             self._settle(device)
             self._wake(device, good=self._begin(device, said))

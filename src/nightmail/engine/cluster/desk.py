@@ -8,7 +8,7 @@ Never:   folds anything, or needs to know whether an owner was replaced: a recor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -18,10 +18,11 @@ from nightmail.engine.ports import Listener, Mailboxes, Offered
 from nightmail.engine.questions import Questions
 from nightmail.model.answers import Said
 from nightmail.model.effects import Answer
-from nightmail.model.ids import MessageId, account_of, shard_of
+from nightmail.model.group_questions import GroupAnswer, GroupQuestion, ToldSoFar
+from nightmail.model.ids import DEVICE_BITS, MessageId, account_of, shard_of
 from nightmail.model.records import Record
 from nightmail.model.refusals import NotYet, Overloaded, Unavailable
-from nightmail.model.rows import Account, PendingReceipt
+from nightmail.model.rows import Account, KnownAccounts, PendingReceipt
 from nightmail.model.traces import Trace
 from nightmail.model.words import Lane
 
@@ -91,12 +92,21 @@ class ClusterDesk:
         self._lines.close(line)
 
     def submit(self, records: Sequence[Record]) -> None:
+        self._submit([(self._shard_of(record.body.home(record.by)), record) for record in records])
+
+    @property
+    def shards(self) -> int:
+        return len(self._queues)
+
+    def submit_to(self, shard: int, record: Record) -> None:
+        self._submit([(shard, record)])
+
+    def _submit(self, records: Sequence[tuple[int, Record]]) -> None:
         touched: dict[int, AppendQueue] = {}
         refused: list[Answer] = []
-        for record in records:
+        for shard, record in records:
             if record.via:
                 self._lines.expect(record.via)
-            shard = self._shard_of(record.body.home(record.by))
             queue = self._queues[shard]
             if refusal := self._refusal(record, shard, queue):
                 refused.append(Answer(record.via, refusal))
@@ -156,6 +166,32 @@ class ClusterDesk:
                 owner.account(account, found)
 
         self._questions.ask(put, then)
+
+    def relations(self, account: int, then: Callable[[Account | None, KnownAccounts | None], None]) -> None:
+        def put(found: Callable[[Account | None, KnownAccounts | None], None]) -> None:
+            if owner := self._owner(account):
+                owner.relations(account, found)
+
+        self._questions.ask(put, then)
+
+    def about_group(self, question: GroupQuestion, then: Callable[[GroupAnswer], None]) -> None:
+        def put(found: Callable[[GroupAnswer], None]) -> None:
+            if owner := self._owner(question.group):
+                owner.about_group(question, found)
+
+        self._questions.ask(put, then)
+
+    def high_heads(self, devices: Sequence[int], told: ToldSoFar, then: Callable[[Mapping[int, int]], None]) -> None:
+        def put(found: Callable[[Mapping[int, int]], None]) -> None:
+            if owner := self._owner(account_of(devices[0])):
+                owner.high_heads(devices, told, found)
+
+        self._questions.ask(put, then)
+
+    def attend_group(self, group: int, *, here: bool) -> None:
+        # It is prompted like a device: after a takeover, and now and then, because news can be lost.
+        if self._prompts:
+            self._prompts.note_connection(group << DEVICE_BITS, here=here)
 
     def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:
         """Cannot be read: a message's notes lie on the shards of all its recipients, and no port asks them all."""

@@ -1,4 +1,4 @@
-"""Account rows that an owner shows: at least as new as everything that was durable when it was asked.
+"""Rows that an owner shows: an account, or what a group is, as new as everything that was durable when it was asked.
 
 Knows:   which questions wait, and how far the log must be folded before each is answered.
 Touches: the shared log, by asking for its end; the owner's mailboxes, by reading.
@@ -11,20 +11,26 @@ A question whose end cannot be had is dropped: the desk that asked asks again.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import ParamSpec, TypeAlias
 
 from nightmail.engine.loop import Loop
 from nightmail.engine.ports import Failed, Mailboxes
-from nightmail.model.rows import Account
+from nightmail.model.group_questions import ChainAsked, GroupAnswer, GroupQuestion, MembersAsked, ToldSoFar
+from nightmail.model.rows import Account, KnownAccounts
 
 WAITING_MAX = 20_000
 """Questions that may wait while the log does not answer, or its reader lags. Later ones are dropped: that way the
 oldest are answered as soon as the fold gets there."""
 
-Question: TypeAlias = tuple[int, Callable[[Account | None], None]]
-"""An account, and whom to show it."""
+BEHIND_MAX = 2_000
+"""Likewise, questions that wait for what another shard has told; of more, the oldest are dropped."""
+
+P = ParamSpec("P")
+
+Question: TypeAlias = Callable[[int], None]
+"""Puts a question to the mailboxes, which have folded up to this end of the log."""
 
 
 class FreshReads:
@@ -44,19 +50,65 @@ class FreshReads:
         """With the end of the log that each waits for, in the order they came."""
         self._count = 0
         """Questions that were not dropped and not passed on to the mailboxes."""
+        self._behind: deque[tuple[ToldSoFar, Callable[[], None]]] = deque(maxlen=BEHIND_MAX)
+        """Questions that wait until this shard has heard what another one had told it. Those asked again are newer."""
 
     def account(self, account: int, then: Callable[[Account | None], None]) -> None:
+        self._add(lambda end: self._mailboxes.account(account, partial(self._show, end, then)))
+
+    def relations(self, account: int, then: Callable[[Account | None, KnownAccounts | None], None]) -> None:
+        self._add(lambda end: self._mailboxes.relations(account, partial(self._show, end, then)))
+
+    def about_group(self, question: GroupQuestion, then: Callable[[GroupAnswer], None]) -> None:
+        if isinstance(question, ChainAsked | MembersAsked):
+            self._add(lambda end: self._mailboxes.about_group(question, partial(self._show, end, then)))
+        else:
+            # Like a mailbox: an owner that lags shows less of the log, and nobody whom it has not folded yet.
+            self._mailboxes.about_group(question, then)
+
+    def high_heads(self, devices: Sequence[int], told: ToldSoFar, then: Callable[[Mapping[int, int]], None]) -> None:
+        self._behind.append((told, partial(self._show_high_heads, devices, told, then)))
+        self._look_behind()
+
+    def _show_high_heads(
+        self, devices: Sequence[int], told: ToldSoFar, then: Callable[[Mapping[int, int]], None]
+    ) -> None:
+        def found(heads: Mapping[int, int]) -> None:
+            # Likewise: a rebuilt state may not have heard it yet, and the desk asks again.
+            if self._has_heard(told):
+                then(heads)
+
+        self._mailboxes.high_heads(devices, told, found)
+
+    def _look_behind(self) -> None:
+        if not self._behind:
+            return
+        waiting = list(self._behind)
+        self._behind.clear()
+        for told, put in waiting:
+            if self._has_heard(told):
+                put()
+            else:
+                self._behind.append((told, put))
+
+    def _has_heard(self, told: ToldSoFar) -> bool:
+        state = self._loop.state
+        heard = told.source == state.index or state.shard.heard.get(told.source, 0) >= told.counts.get(state.index, 0)
+        return self._loop.ready and heard
+
+    def _add(self, question: Question) -> None:
         if self._count < WAITING_MAX:
             self._count += 1
-            self._new.append((account, then))
+            self._new.append(question)
             self._request()
 
     def look(self) -> None:
         """Answer what the fold has reached."""
         while self._waiting and self._has_folded(self._waiting[0][0]):
-            end, (account, then) = self._waiting.popleft()
+            end, put = self._waiting.popleft()
             self._count -= 1
-            self._mailboxes.account(account, partial(self._show, end, then))
+            put(end)
+        self._look_behind()
 
     def _request(self) -> None:
         if self._under_way or not self._new:
@@ -74,10 +126,10 @@ class FreshReads:
         self._request()
         self.look()
 
-    def _show(self, end: int, then: Callable[[Account | None], None], row: Account | None) -> None:
-        # While the row was read, the state may have been rebuilt from a checkpoint that lies before the end.
+    def _show(self, end: int, then: Callable[P, None], *rows: P.args, **named: P.kwargs) -> None:
+        # While the rows were read, the state may have been rebuilt from a checkpoint that lies before the end.
         if self._has_folded(end):
-            then(row)
+            then(*rows, **named)
 
     def _has_folded(self, end: int) -> bool:
         return self._loop.ready and self._loop.folded_upto >= end

@@ -19,9 +19,10 @@ from nightmail.core.shard import fold_to_raise
 from nightmail.core.state import ShardState
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.forwarder import Forwarder, ForwarderLimits
-from nightmail.engine.loop import Loop, LoopLimits, Watcher
+from nightmail.engine.loop import Loop, LoopLimits
 from nightmail.engine.ports import EngineError, Failed, Listener, Mailboxes, Rows
-from nightmail.model.effects import Answer, Effect
+from nightmail.engine.watcher import Watcher
+from nightmail.model.effects import Answer, Call, Effect
 
 from .followed_log import FollowedLog
 from .fresh_reads import FreshReads
@@ -41,6 +42,9 @@ class OwnerWatcher(Watcher):
 
     def on_fold_raised(self, fold: int) -> None:
         """Every node supports a newer fold: the owner appends that the shard goes on with it."""
+
+    def on_call(self, call: Call) -> None:
+        """A webhook is to be called. It is asked for again until somebody says what became of it."""
 
     def on_stopped(self, why: EngineError) -> None:
         """It cannot go on, for example because this program is too old, and has ended. Another node must take over."""
@@ -202,7 +206,9 @@ class Owner:
         answers: list[Answer] = []
         news: list[Effect] = []
         for effect in effects:
-            if type(effect) is not Answer:
+            if type(effect) is Call:
+                self._watcher.on_call(effect)
+            elif type(effect) is not Answer:
                 news.append(effect)
             elif effect.via:
                 answers.append(effect)

@@ -4,10 +4,14 @@ from .accounts import *
 from .body import *
 from .deadletters import *
 from .devices import *
+from .firing import *
 from .forwards import *
+from .groups import *
 from .keys import *
 from .mailboxes import *
+from .members import *
 from .messages import *
 from .receipts import *
 from .record import *
+from .schedules import *
 from .shard import *

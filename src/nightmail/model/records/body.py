@@ -15,7 +15,7 @@ A class that leaves one of these out cannot be imported.
 from __future__ import annotations
 
 from enum import Enum, Flag, auto
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import Struct
 
@@ -77,9 +77,11 @@ class Body(Struct, frozen=True, array_like=True, gc=False):
         if left_out := sorted(needed - set(own)):
             raise TypeError(f"the record {cls.__name__} does not say its {', '.join(left_out)}")
 
-    def home(self, by: int) -> int:
-        """The account whose shard decides about this, if device `by` (or the server) says it."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # Every class has its own: `__init_subclass__` insists on it.
+
+        def home(self, by: int) -> int:
+            """The account whose shard decides about this, if device `by` (or the server) says it."""
+            ...
 
     def form(self, by: int, limits: Form) -> Complaint:
         """What is wrong with this, if device `by` says it; None if nothing is. Asked of everything a peer says."""

@@ -6,10 +6,12 @@ from typing import TypeAlias
 
 from .accounts import HandleReleased
 from .body import Author, Body
+from .firing import ToldOfSchedules
+from .members import ToldOfGroups
 from .messages import Copied
 from .receipts import Receipted
 
-Told: TypeAlias = Copied | Receipted | HandleReleased
+Told: TypeAlias = Copied | Receipted | HandleReleased | ToldOfGroups | ToldOfSchedules
 """All that shards may tell each other. A new one travels only once every node folds with a version that knows it."""
 
 

@@ -43,6 +43,8 @@ class Expired(Body, frozen=True, tag=49):
     device: int
     lane: Lane
     seq: int
+    planned: int = 0
+    """When, by elapsed time; 0: before fold 4."""
 
     def home(self, by: int) -> int:
         return account_of(self.device)
@@ -57,6 +59,8 @@ class Watched(Body, frozen=True, tag=52):
     device: int
     lane: Lane = Lane.NORMAL
     seq: int = 0
+    planned: int = 0
+    """When the timer was first planned, by elapsed time; 0: before fold 4."""
 
     def home(self, by: int) -> int:
         return account_of(self.device)

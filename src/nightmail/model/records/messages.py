@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from msgspec import Struct
-
 from nightmail.model.answers import Accepted, Settled
+from nightmail.model.envelopes import Envelope
 from nightmail.model.forms import (
     ACCOUNT_MAX,
     DEVICE_MAX,
@@ -16,20 +15,12 @@ from nightmail.model.forms import (
     Complaint,
     Form,
     out_of,
-    wrong_id,
+    wrong_number,
 )
 from nightmail.model.ids import ACCOUNT_BITS, DEVICE_BITS, MESSAGE_ID, MESSAGE_ID_CHARS, account_of
 from nightmail.model.words import Kind, Lane
 
 from .body import Author, Body, Pace
-
-
-class Envelope(Struct, frozen=True, array_like=True, gc=False):
-    """One device's ciphertext. `registration` tells a device from its reset successor."""
-
-    device: int
-    registration: int
-    ciphertext: bytes
 
 
 class Sent(Body, frozen=True, tag=1):
@@ -65,25 +56,26 @@ class Sent(Body, frozen=True, tag=1):
         return self.to
 
     def form(self, by: int, limits: Form) -> Complaint:
-        envelopes, n, floor, ident = self.envelopes, self.n, self.floor, self.id
+        envelopes, ident = self.envelopes, self.id
         if len(envelopes) == 1 and not self.own_envelopes:
             (envelope,) = envelopes
             to, device = self.to, envelope.device
+            n, floor = self.n, self.floor
             if (
                 # The usual message, to a single device: everything below, in one expression. Numbers are shifted
                 # away: nothing is left of numbers in their bounds, and something of a negative one.
                 not (n | floor | self.seen | self.list_version | envelope.registration) >> NUMBER_BITS
                 and not (to | device >> DEVICE_BITS) >> ACCOUNT_BITS
-                and to > 0
-                and device > 0
-                and 0 < floor <= n < floor + limits.window
+                and to
+                and device
+                and floor
+                and 0 <= n - floor < limits.window
                 and (not self.life_ms or limits.lifetime_ms_min <= self.life_ms <= limits.lifetime_ms)
                 and len(self.tag) == TAG_BYTES
                 and self.of is None
                 and len(envelope.ciphertext) <= limits.body_bytes
-                and len(ident) <= MESSAGE_ID_CHARS
                 and ident.startswith(f"{by:x}:")
-                and MESSAGE_ID.match(ident) is not None
+                and MESSAGE_ID.match(ident)  # It bounds the length, too.
             ):
                 return None
         return (
@@ -93,8 +85,8 @@ class Sent(Body, frozen=True, tag=1):
             or out_of(self.list_version, 0, NUMBER_MAX, "list_version")
             or (len(self.tag) != TAG_BYTES and f"tag is not {TAG_BYTES} bytes")
             or (self.of is not None and len(self.of) > MESSAGE_ID_CHARS and "of is too long")
-            or _enveloped(self.envelopes, limits)
-            or _enveloped(self.own_envelopes, limits)
+            or enveloped(self.envelopes, limits)
+            or enveloped(self.own_envelopes, limits)
             or None
         )
 
@@ -155,15 +147,10 @@ DeviceBodies: TypeAlias = Sent | Voided
 
 
 def _numbered(body: Sent | Voided, by: int, limits: Form) -> Complaint:
-    return (
-        out_of(body.to, 1, ACCOUNT_MAX, "to")
-        or out_of(body.n, 1, NUMBER_MAX, "n")
-        or out_of(body.floor, max(1, body.n - limits.window + 1), body.n, "floor")
-        or wrong_id(by, body.id)
-    )
+    return out_of(body.to, 1, ACCOUNT_MAX, "to") or wrong_number(by, body.n, body.floor, body.id, limits)
 
 
-def _enveloped(envelopes: tuple[Envelope, ...], limits: Form) -> Complaint:
+def enveloped(envelopes: tuple[Envelope, ...], limits: Form) -> Complaint:
     if len(envelopes) > limits.envelopes:
         return f"more than {limits.envelopes} envelopes"
     if len({envelope.device for envelope in envelopes}) < len(envelopes):

@@ -8,11 +8,26 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Struct
 
-from . import accounts, deadletters, devices, forwards, keys, mailboxes, messages, receipts, shard
+from . import (
+    accounts,
+    deadletters,
+    devices,
+    firing,
+    forwards,
+    groups,
+    keys,
+    mailboxes,
+    members,
+    messages,
+    receipts,
+    schedules,
+    shard,
+)
 
 SaidByDevices: TypeAlias = (
     messages.DeviceBodies | mailboxes.DeviceBodies | receipts.DeviceBodies
-    | accounts.DeviceBodies | devices.DeviceBodies | keys.DeviceBodies
+    | accounts.DeviceBodies | devices.DeviceBodies | keys.DeviceBodies | groups.DeviceBodies
+    | schedules.DeviceBodies
 )  # fmt: skip
 """What a device may say over its connection."""
 
@@ -20,6 +35,8 @@ AnyBody: TypeAlias = (
     messages.Bodies | mailboxes.Bodies | receipts.Bodies
     | accounts.Bodies | devices.Bodies | keys.Bodies
     | forwards.Bodies | shard.Bodies | deadletters.Bodies
+    | groups.Bodies | members.Bodies
+    | schedules.Bodies | firing.Bodies
 )  # fmt: skip
 
 

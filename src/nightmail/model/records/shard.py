@@ -80,5 +80,18 @@ class ClockBelieved(Body, frozen=True, tag=57):
         return SERVER
 
 
-__all__ = ("ClockBelieved", "ClockSetBack", "FoldRaised", "LimitsSet", "Ticked")
-Bodies: TypeAlias = Ticked | LimitsSet | FoldRaised | ClockSetBack | ClockBelieved
+class ClockDoubted(Body, frozen=True, tag=60):
+    """The clock is far ahead, and not believed yet. So the next owner, or the next start, knows since when."""
+
+    said_by = Author.TIME
+    since = 3
+
+    began: int
+    """The shard's time when the doubt began; 0: the clock was put right, and is not doubted any more."""
+
+    def home(self, by: int) -> int:
+        return SERVER
+
+
+__all__ = ("ClockBelieved", "ClockDoubted", "ClockSetBack", "FoldRaised", "LimitsSet", "Ticked")
+Bodies: TypeAlias = Ticked | LimitsSet | FoldRaised | ClockSetBack | ClockBelieved | ClockDoubted

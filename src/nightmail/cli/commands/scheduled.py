@@ -1,0 +1,71 @@
+"""`nightmail scheduled`: what is scheduled, and what became of it.
+
+Touches: the server, as a device of the account.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from rich.table import Table
+from rich.text import Text
+
+from nightmail.cli.output import as_json_option, clock, console, plain, print_json
+from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
+from nightmail.cli.schedule_words import schedule_fields, target_words
+from nightmail.cli.waiting import run_within, timeout_option
+from nightmail.client import Client
+
+STATES = ("pending", "processing", "delivered", "cancelled", "failed")
+
+
+@click.command("scheduled", short_help="Show what is scheduled.")
+@click.argument("message_id", metavar="[ID]", required=False)
+@click.option("--state", type=click.Choice(STATES), default=None, help="Only those in this state.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=50, help="At most so many.")
+@profile_option
+@server_options
+@timeout_option()
+@as_json_option
+def command(
+    message_id: str | None, state: str | None, limit: int, profile: str | None, servers: tuple[str, ...],
+    ca_file: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Show the scheduled messages of the account, newest first; or the one with this ID.
+
+    What has ended is shown for 7 days.
+    """
+    path = chosen(profile)
+    client = client_of(path, servers_of(path, servers), ca_file=ca_file)
+    seen = run_within(_seen(client, message_id, state or "", limit))
+    if as_json:
+        for each in seen:
+            print_json(schedule_fields(each))
+        return
+    if not seen:
+        console().print("Nothing is scheduled." if not state else f"Nothing is {state}.")
+        return
+    table = Table(box=None, header_style="dim")
+    for column in ("id", "when", "state", "to"):
+        table.add_column(column)
+    for each in seen:
+        why = f"{each['state']} ({each['error']})" if each.get("error") else each["state"]
+        to = Text(plain(target_words(each["target"])))
+        table.add_row(each["message_id"], clock(each["deliver_at"]), Text(why), to)
+    console().print(table)
+
+
+async def _seen(client: Client, message_id: str | None, state: str, limit: int) -> list[dict[str, Any]]:
+    async with client:
+        if message_id:
+            return [await client.http.scheduled(message_id)]
+        found: list[dict[str, Any]] = []
+        page = ""
+        while len(found) < limit:
+            listed = await client.http.list_scheduled(state, page)
+            found += listed["schedules"]
+            page = listed.get("next_page", "")
+            if not page:
+                break
+        return found[:limit]
