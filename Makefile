@@ -44,7 +44,9 @@ docs: $(READY) ## write the tables of docs/ that follow from the code
 
 test: $(READY) strace ## tests, then a short campaign of each kind
 	@echo "== tests"
-	@$(PY) -m pytest -n auto --maxprocesses 4
+	@$(PY) -m pytest -n auto --maxprocesses 4 || { \
+	  echo "== what failed runs once more, alone: a test that passes now depends on a free machine, and is to be mended" >&2; \
+	  $(PY) -m pytest --last-failed --last-failed-no-failures none; }
 	@echo "== 25 simulated worlds, one node"
 	@$(PY) -m sim.runs.campaign --seeds 25 --mode node
 	@echo "== 25 simulated worlds, cluster"
