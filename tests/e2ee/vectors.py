@@ -24,6 +24,7 @@ from nightmail.model.ids import account_id, account_of, device_id
 from nightmail.model.words import Kind
 
 from .group_vectors import make_group_chain, make_group_states, make_sender_keys
+from .stream_vectors import make_streams
 from .vector_ends import NOW, End, Made
 
 FOLDER = Path(__file__).parents[2] / "vectors"
@@ -264,6 +265,7 @@ def make(recorded: dict[str, dict[str, str]]) -> dict[Path, Made]:
         FOLDER / "conversation.json": make_conversation(recorded),
         FOLDER / "group-chain.json": make_group_chain(recorded),
         FOLDER / "sender-keys.json": make_sender_keys(recorded),
+        FOLDER / "streams.json": make_streams(),
         GOLDEN / f"state-{state.PEER.newest}.json": make_states(recorded),
         GOLDEN / f"group-state-{state.RECEIVING_CHAIN.newest}.json": make_group_states(recorded),
     }  # fmt: skip

@@ -4,6 +4,7 @@ hello, from_device, from_server   frames
 forms                             records, once they can be read
 websocket                         the bytes of a socket behind the handshake, through a session to the heart
 door                              the bytes of a socket before it
+stream                            a sealed stream, that nobody without its key can change
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from nightmail.e2ee.errors import Rejected
+from nightmail.e2ee.stream import StreamCipher, StreamOpener, StreamSealer
 from nightmail.gateway.door import Door
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.gateway.proxies import Proxies
@@ -204,6 +207,34 @@ def door(data: bytes) -> None:
     assert town.gateway.connections == 0
 
 
+# --- what a client stores elsewhere ------------------------------------------------------------
+
+STREAM_KEY = bytes(range(32))
+STREAM_CONTENT = b"sealed once" * 9_000
+
+
+def sealed_stream() -> bytes:
+    sealer = StreamSealer(STREAM_KEY)
+    return sealer.head + b"".join(chunk.data for chunk in sealer.chunks([STREAM_CONTENT]))
+
+
+def stream(data: bytes) -> None:
+    """Nothing opens but what was sealed; and whatever the key's owner seals, padding is judged without an accident."""
+    try:
+        opened = b"".join(StreamOpener(STREAM_KEY).content(_pieces(b"\x70" + data)))
+    except Rejected:
+        pass
+    else:
+        assert opened == STREAM_CONTENT
+    cipher = StreamCipher(STREAM_KEY)
+    plaintext = data[:65_536] or b"\x80"
+    try:
+        opened = b"".join(StreamOpener(STREAM_KEY).content([cipher.head, cipher.seal(0, plaintext, is_last=True)]))
+    except Rejected:
+        return
+    assert plaintext.startswith(opened + b"\x80")
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "hello": hello,
     "from_device": from_device,
@@ -212,6 +243,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "session": session,
     "websocket": websocket,
     "door": door,
+    "stream": stream,
 }
 
 
@@ -236,6 +268,8 @@ def seeds(target: str) -> list[bytes]:
                 masked(said[0][:5], fin=False) + masked(said[0][5:], 0),
             ]
             return [b"\0" + masked(each) for each in said] + [b"\x83" + GREETING, *(b"\5" + part for part in parts)]
+        case "stream":
+            return [sealed_stream(), b"text\x80".ljust(1_024, b"\0")]
         case "door":
             plain = b"GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n"
             return [b"\0" + HANDSHAKE, b"\x10" + HANDSHAKE + GREETING, b"\0" + plain, b"\1" + plain + plain]

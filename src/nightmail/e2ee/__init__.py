@@ -19,4 +19,7 @@ Never:   reads a clock, draws random bytes by itself, or touches a disk: `now` a
     group_chain.py   which members a group has
     sender_keys.py   a chain for each device that writes into a group
     group_sealing.py one ciphertext for a whole group
+
+    stream.py        content of any size, chunk by chunk
+    stream_padding.py   its size, and where it ends
 """

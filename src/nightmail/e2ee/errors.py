@@ -15,6 +15,8 @@
     │   ├── HandleDiffers         a list names another handle than the person asked for
     │   ├── ChainBroken           a group's change that does not follow the known one
     │   ├── GroupRefused          a group that did not begin as its members say
+    │   ├── OtherKey              a stream that was sealed under another key
+    │   ├── StreamBroken          a chunk that is not the one that was sealed for its place
     │   └── CannotOpen            this device cannot open it: acknowledged as unreadable, so that it is sealed again
     │       ├── NoSession
     │       ├── PrekeyGone        sealed to a key that was used up or deleted
@@ -132,6 +134,17 @@ class GroupRefused(Rejected):
     def __init__(self, group: int, why: str) -> None:
         self.group, self.why = group, why
         super().__init__(f"group {group:x} is not what it should be: {why}")
+
+
+class OtherKey(Rejected):
+    def __init__(self) -> None:
+        super().__init__("a sealed stream commits to another key")
+
+
+class StreamBroken(Rejected):
+    def __init__(self, chunk: int) -> None:
+        self.chunk = chunk
+        super().__init__(f"chunk {chunk} of a sealed stream is not the one that belongs there")
 
 
 class CannotOpen(Rejected):

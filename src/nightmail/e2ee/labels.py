@@ -44,5 +44,6 @@ class Label(bytes, Enum):
     ROOT = b"nightmail/v1/root"
     MESSAGE_KEYS = b"nightmail/v1/message-keys"
     GROUP_MESSAGE_KEYS = b"nightmail/v1/group-message-keys"
+    STREAM = b"nightmail/v1/stream"
 
     __str__ = Enum.__str__
