@@ -15,7 +15,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: attacks help setup run demo demo-picture chat-picture live docs test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store soak fuzz strace clean
+.PHONY: attacks help setup run demo demo-picture chat-picture live docs test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store soak fuzz strace promtool clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ live: $(READY) ## watch a simulation
 docs: $(READY) ## write the tables of docs/ that follow from the code
 	@$(PY) -m docs.tables
 
-test: $(READY) strace ## tests, then a short campaign of each kind
+test: $(READY) strace promtool ## tests, then a short campaign of each kind
 	@echo "== tests"
 	@$(PY) -m pytest -n auto --maxprocesses 4 || { \
 	  echo "== what failed runs once more, alone: a test that passes now depends on a free machine, and is to be mended" >&2; \
@@ -141,6 +141,21 @@ strace:
 	  fi; }
 	@command -v strace >/dev/null || echo "== NOT RUN: system calls are not watched, because strace is missing" \
 	  "(sudo apt-get install strace)" >&2
+
+# The suite that has Prometheus judge the alerts needs its promtool: taken out of Debian's package, so that no service is
+# installed. Others are told what is not run.
+promtool: $(READY)
+	@command -v promtool >/dev/null || [ -x $(BIN)/promtool ] || { \
+	  if command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null; then \
+	    echo "== unpacking promtool, to judge the alerts as Prometheus does"; \
+	    rm -rf $(VENV)/promtool && mkdir -p $(VENV)/promtool && cd $(VENV)/promtool && \
+	    { apt-get download -qq prometheus 2>/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -qq && \
+	      apt-get download -qq prometheus 2>/dev/null; }; } && \
+	    dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool && mv usr/bin/promtool ../bin/; \
+	    cd - >/dev/null; rm -rf $(VENV)/promtool; \
+	  fi; }
+	@command -v promtool >/dev/null || [ -x $(BIN)/promtool ] || echo "== NOT RUN: Prometheus does not judge the alerts," \
+	  "because promtool is missing (sudo apt-get install prometheus)" >&2
 
 # A bare Debian has python3 without ensurepip: as root, install the missing package; otherwise say how.
 $(READY): pyproject.toml requirements-dev.txt

@@ -1,7 +1,8 @@
 """Writes the tables of docs/ that follow from the code:  make docs
 
 Knows:   which table stands under which heading, and where each cell comes from: classes, their fields and docstrings.
-Touches: docs/reference.md, docs/protocol.md and docs/configuration.md, and nothing in them but those tables.
+Touches: docs/reference.md, docs/protocol.md, docs/configuration.md and docs/operating.md, and nothing in them but those
+         tables; deploy/prometheus/alerts.yml as a whole.
 
 `tests/test_tree.py` fails when a page is not what this would write.
 """
@@ -21,8 +22,10 @@ from nightmail.client.limits import ClientLimits
 from nightmail.client.profile.settings import all_settings
 from nightmail.model import answers, refusals, words
 from nightmail.model.records import AnyBody, Author, Body, SaidByDevices
+from nightmail.server.alerts.rules import alerts_table, rule_file
 
 DOCS = Path(__file__).parent
+RULES = DOCS.parent / "deploy" / "prometheus" / "alerts.yml"
 Cells = Sequence[str]
 
 AUTHORS = {
@@ -137,6 +140,7 @@ TABLES: dict[str, dict[str, Callable[[], Iterable[Cells]]]] = {
     },
     "protocol.md": {"Records": asked_table},
     "configuration.md": {"A profile": profile_table},
+    "operating.md": {"Alerts": alerts_table},
 }
 """Page → heading → the first table under it."""
 
@@ -164,6 +168,8 @@ def main() -> None:
         path = DOCS / name
         path.write_text(rewritten(path.read_text(), tables))
         print(f"docs/{name}: {', '.join(tables)}")
+    RULES.write_text(rule_file())
+    print("deploy/prometheus/alerts.yml")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from nightmail.engine.loop import LoopLimits
 from nightmail.engine.saver import SaverLimits
 from nightmail.engine.sqlite import SqliteSettings
 from nightmail.model import limits, refusals
+from nightmail.server.alerts.rules import rule_file
 
 ROOT = Path(__file__).parent.parent
 LINES_MAX = 500
@@ -153,6 +154,7 @@ def test_the_tables_that_follow_from_the_code_are_what_make_docs_writes() -> Non
     for name, written in tables.TABLES.items():
         page = (ROOT / "docs" / name).read_text()
         assert page == tables.rewritten(page, written), f"docs/{name}: run make docs"
+    assert tables.RULES.read_text() == rule_file(), "deploy/prometheus/alerts.yml: run make docs"
 
 
 def test_every_refusal_is_among_those_that_can_be_said() -> None:

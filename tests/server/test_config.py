@@ -256,3 +256,17 @@ def test_every_setting_is_documented() -> None:
 
 def test_every_setting_says_what_it_is_for() -> None:
     assert [name for name, setting in SETTINGS.items() if not setting.help] == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "why"),
+    [
+        ({"alerts.webhook_url": "http://alerts.example"}, "alerts.webhook_url .* cannot be called: .* https://"),
+        ({"alerts.webhook_url": "https://127.0.0.1/"}, "alerts.webhook_url .* cannot be called: .* private network"),
+        ({"alerts.webhook_url": "https://alerts.example"}, "alerts.webhook_secret .* is "),
+        ({"alerts.silenced": "NotReady, DiskFiling"}, "alerts.silenced .* names no alert; did you mean DiskFilling?"),
+    ],
+)  # fmt: skip
+def test_a_wrong_setting_of_alerts_is_named(flags: dict[str, object], why: str) -> None:
+    with pytest.raises(BadSetting, match=why):
+        load(flags=flags)

@@ -10,7 +10,8 @@ import pytest
 
 from nightmail.gateway.counters import Counters
 from nightmail.model.clock import ClockSeen, ClockState
-from nightmail.server.observe import COMMIT_MS, Figures, Histogram, JsonLines, LogWatcher, TextLines, log_refusals
+from nightmail.server.histogram import COMMIT_MS, Histogram
+from nightmail.server.observe import Figures, JsonLines, LogWatcher, TextLines, log_refusals
 from tests.server.rig import message, serving
 
 

@@ -22,6 +22,7 @@ from nightmail.model.clock import ClockSeen
 from nightmail.model.forms import Form
 
 from .access import Access
+from .alert_routes import AlertRoutes, AlertsShown
 from .clock_routes import ClockRoutes
 from .desk_client import DeskClient
 from .letter_routes import LetterRoutes
@@ -86,6 +87,7 @@ class Surroundings(Struct, frozen=True):
     not_ready: Callable[[], list[str]]
     """Why the node takes no messages; empty if it does."""
     scrape: Callable[[], bytes]
+    alerts: Callable[[], AlertsShown]
     version: str
 
 
@@ -116,7 +118,7 @@ def app(around: Surroundings) -> Starlette:
         desk, around.schedules, access, scheduling, limits, around.webhooks, lambda: around.clock_seen().time_ms
     )
     letters = LetterRoutes(desk, around.schedules, access, limits)
-    parts = (registering, accounts, times, schedules, letters)
+    parts = (registering, accounts, times, schedules, letters, AlertRoutes(access, around.alerts))
     routes = [route for part in parts for route in part.routes()]
     plain = _plain(around, access, routes)
     by_path: dict[str, dict[str, Endpoint]] = {}

@@ -44,14 +44,14 @@ class Webhook:
         self._limits = limits or WebhookLimits()
         self._calls = 0
 
-    async def post(self, body: bytes) -> Outcome:
-        """Send the body; retry if that may help."""
+    async def post(self, body: bytes, ident: str = "") -> Outcome:
+        """Send the body; retry if that may help. `ident` tells a repeat from another call; empty: there is none."""
         if self._calls >= self._limits.waiting:
             return "failed"
         self._calls += 1
         try:
             async with asyncio.timeout(self._limits.wait_ms / 1000):
-                ident = f"msg_{secrets.token_urlsafe(18)}"
+                ident = ident or f"msg_{secrets.token_urlsafe(18)}"
                 return await self._post(WebhookCall(ident, self._url, body, self._secret, private=self._private))
         except TimeoutError:
             return "failed"

@@ -32,12 +32,13 @@ from nightmail.gateway.limits import GatewayLimits
 from nightmail.gateway.presence_limits import PresenceLimits
 from nightmail.model.ids import DEVICES_EVER
 from nightmail.model.limits import FoldLimits, FormLimits
-from nightmail.outlets.addresses import networks
+from nightmail.outlets.addresses import Allowed, BadTarget, networks
 from nightmail.outlets.caller import CallerLimits
 from nightmail.outlets.places import PlaceLimits
 from nightmail.outlets.scheduled import WaitingLimits
 from nightmail.outlets.signing import secret_bytes
 
+from .alerts.table import ALERTS
 from .settings import NUMBER_MAX, BadSetting, Bounds, Setting, Value, settings_of, written
 
 FILE_VARIABLE = "NIGHTMAIL_CONFIG"
@@ -112,6 +113,24 @@ class OutletSettings(Struct, frozen=True):
     """Who calls webhooks: a thread of the server, or processes of their own, on the same machine: nightmail outlet."""
 
 
+class AlertSettings(Struct, frozen=True):
+    webhook_url: str = ""
+    """Where alerts are told when they begin to fire and when they have ended, signed; empty: nowhere. A private address
+    must be named in schedule.private_networks."""
+    webhook_secret: str = ""
+    """What the calls are signed with: base64 of 24 to 64 bytes, behind whsec_ or not."""
+    every_ms: int = 15_000
+    """How often alerts are judged, in ms."""
+    repeat_ms: int = 4 * 60 * 60 * 1000
+    """How often an alert that goes on firing is told again, in ms."""
+    silenced: str = ""
+    """Names of alerts that are not told to the webhook, with commas between."""
+
+    @property
+    def silenced_names(self) -> list[str]:
+        return [name.strip() for name in self.silenced.split(",") if name.strip()]
+
+
 class LogSettings(Struct, frozen=True):
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The least important lines that are written."""
@@ -140,6 +159,7 @@ class Config(Struct, frozen=True):
     waiting: WaitingLimits = WaitingLimits()
     accounts: AccountSettings = AccountSettings()
     operator: OperatorSettings = OperatorSettings()
+    alerts: AlertSettings = AlertSettings()
     log: LogSettings = LogSettings()
 
 
@@ -156,6 +176,7 @@ SECTIONS: dict[str, tuple[type[Struct], ...]] = {
     "outlet": (OutletSettings, CallerLimits, PlaceLimits, WaitingLimits),
     "accounts": (AccountSettings,),
     "operator": (OperatorSettings,),
+    "alerts": (AlertSettings,),
     "log": (LogSettings,),
 }
 
@@ -366,6 +387,7 @@ def _check_together(values: dict[str, Value], origins: dict[str, str]) -> None:
         if 0 < len(str(values[name])) < 32:
             raise refuse(name, "must have 32 characters or more")
     _check_accounts(values, refuse)
+    _check_alerts(values, refuse)
 
 
 def _check_accounts(values: dict[str, Value], refuse: Callable[[str, str], BadSetting]) -> None:
@@ -375,10 +397,29 @@ def _check_accounts(values: dict[str, Value], refuse: Callable[[str, str], BadSe
     schemes = {"https", "http"} if values["accounts.webhook_private"] else {"https"}
     if url.scheme not in schemes or not url.hostname:
         raise refuse("accounts.webhook_url", f"must be an address that begins with {' or '.join(sorted(schemes))}://")
+    _check_secret("accounts.webhook_secret", values, refuse)
+
+
+def _check_alerts(values: dict[str, Value], refuse: Callable[[str, str], BadSetting]) -> None:
+    known = {alert.name for alert in ALERTS}
+    for name in AlertSettings(silenced=str(values["alerts.silenced"])).silenced_names:
+        if name not in known:
+            raise refuse("alerts.silenced", f"names no alert{_meant(name, tuple(known))}")
+    if not values["alerts.webhook_url"]:
+        return
     try:
-        secret_bytes(str(values["accounts.webhook_secret"]))
+        Allowed(networks(str(values["schedule.private_networks"]))).check(str(values["alerts.webhook_url"]))
+    except BadTarget as error:
+        raise refuse("alerts.webhook_url", f"cannot be called: {error}") from None
+    _check_secret("alerts.webhook_secret", values, refuse)
+
+
+def _check_secret(name: str, values: dict[str, Value], refuse: Callable[[str, str], BadSetting]) -> None:
+    """What calls are signed with."""
+    try:
+        secret_bytes(str(values[name]))
     except ValueError as error:
-        raise refuse("accounts.webhook_secret", f"is {error}") from None
+        raise refuse(name, f"is {error}") from None
 
 
 S = TypeVar("S", bound=Struct)
@@ -414,5 +455,6 @@ def _build(values: dict[str, Value]) -> Config:
         waiting=made("outlet", WaitingLimits),
         accounts=made("accounts", AccountSettings),
         operator=made("operator", OperatorSettings),
+        alerts=made("alerts", AlertSettings),
         log=made("log", LogSettings),
     )

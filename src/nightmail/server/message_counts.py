@@ -17,7 +17,7 @@ from nightmail.model.ids import log_of
 from nightmail.model.notes import Dropped, Note, Placed, Taken
 from nightmail.model.words import Lane, Reason
 
-from .observe import LATENCY_MS, Histogram
+from .histogram import LATENCY_MS, Histogram
 
 SAMPLE_MS = 100
 """One message in this time is followed to its acknowledgement."""

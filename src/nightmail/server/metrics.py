@@ -23,7 +23,7 @@ from nightmail.gateway.counters import Counters
 from nightmail.model.records import CallOutcome
 
 from .heart import clock
-from .observe import Histogram
+from .histogram import Histogram
 
 if TYPE_CHECKING:
     from .node import Node
@@ -84,6 +84,11 @@ class Metrics(Collector):
         yield from self._calls()
         yield from self._gateway()
         yield from self._process()
+
+    def judged(self) -> Iterator[Metric]:
+        """What alerts are about; the others would cost too much several times a minute."""
+        yield from self._messages()
+        yield from self._heart()
 
     def _messages(self) -> Iterator[Metric]:
         message_counts, figures = self._node.message_counts, self._node.figures

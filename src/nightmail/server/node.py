@@ -33,6 +33,7 @@ from nightmail.gateway.proxies import Proxies
 from nightmail.gateway.requests import HttpPlaces
 from nightmail.model.forms import Form
 
+from .alerts.node_alerts import NodeAlerts
 from .calls import NodeCalls
 from .code_webhook import deliver_by
 from .config import Config, ServerSettings
@@ -82,6 +83,7 @@ class Node:
         self._ticking: asyncio.TimerHandle | None = None
         self._closed = False
         self.calls: NodeCalls | None = None
+        self.alerts: NodeAlerts | None = None
         self.letter_counts: Mapping[str, int] = {}
         """Dead letters by error, as of a second ago."""
 
@@ -113,6 +115,9 @@ class Node:
             self.message_counts = MessageCounts(lambda device: registry.find(device, pace()) is not None)
             self.message_counts.skip(heart.loop.state)
             self.metrics = Metrics(self)
+            self.alerts = alerts = NodeAlerts(
+                config.alerts, self.name, calls.dispatch, self.metrics.judged, clock, pace
+            )
             application = app(
                 Surroundings(
                     desk=desk,
@@ -132,6 +137,7 @@ class Node:
                     pace=pace,
                     not_ready=self.not_ready,
                     scrape=self.metrics.scrape,
+                    alerts=alerts.show,
                     version=version("nightmail"),
                 )
             )
@@ -204,6 +210,8 @@ class Node:
         self._closed = True
         if self._ticking:
             self._ticking.cancel()
+        if self.alerts:
+            self.alerts.close()
         if self.calls:
             self.calls.close()
         self.heart.close()
@@ -239,6 +247,8 @@ class Node:
         self.desk.tick()
         if self.calls:
             self.calls.dispatch.tick()
+        if self.alerts:
+            self.alerts.tick()
         self.gateway.tick(pace())
         self.collector.tick()
         self._ticks += 1

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from nightmail.engine.filelog import FileLog
@@ -21,41 +20,11 @@ from nightmail.gateway.counters import RefusalCounts
 from nightmail.model.clock import ClockSeen, ClockState
 
 from .config import LogSettings
+from .histogram import COMMIT_MS, LAG_MS, Histogram
 
 log = logging.getLogger("nightmail")
 
-COMMIT_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 5_000)
-LATENCY_MS = (2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
-LAG_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
-
 _PLAIN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-
-
-class Histogram:
-    """Counts by size, as plain integers."""
-
-    __slots__ = ("bounds", "counts", "total")
-
-    def __init__(self, bounds: Sequence[int]) -> None:
-        self.bounds = tuple(bounds)
-        self.counts = [0] * (len(bounds) + 1)
-        self.total = 0.0
-
-    def add(self, value: float) -> None:
-        self.counts[bisect_left(self.bounds, value)] += 1
-        self.total += value
-
-    @property
-    def count(self) -> int:
-        return sum(self.counts)
-
-    def buckets(self) -> Iterable[tuple[str, int]]:
-        """(upper bound in seconds, how many are not above it), as Prometheus wants them."""
-        so_far = 0
-        for bound, count in zip(self.bounds, self.counts, strict=False):
-            so_far += count
-            yield str(bound / 1000), so_far
-        yield "+Inf", so_far + self.counts[-1]
 
 
 class Figures:
