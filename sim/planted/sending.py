@@ -151,7 +151,7 @@ BUGS = (
     Bug("a retry with another tag gets the first answer", _same_answer_for_any_tag, ("node", "cluster"),  # pyright: ignore[reportArgumentType]
         focus=Focus({"lie": 20})),
     Bug("an answer that was let go leaves its place behind",
-        edit(ring.forget, "del numbers.ring[: (low - numbers.low) * SLOT_BYTES]", ""), ("node", "cluster")),
+        edit(ring.forget, "del numbers.ring[: (kept - low) * SLOT_BYTES]", ""), ("node", "cluster")),
     Bug("the ring is too short", in_step(Sent, _half_the_ring), ("node", "cluster"), seconds=10,
         focus=Focus({"cut": 15, "write": 60}, ("pressure", "slow"))),
     Bug("a stamp runs backward", in_step(Sent, _restamped), ("node", "cluster")),

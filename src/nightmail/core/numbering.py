@@ -9,7 +9,6 @@ The watermark never expires: it is the whole memory that a retry needs.
 from __future__ import annotations
 
 from typing import Protocol
-from zlib import crc32
 
 from nightmail.model.answers import Said
 from nightmail.model.records import Sent
@@ -18,7 +17,7 @@ from nightmail.model.rows import Kept, Need, Numbers, RowKey, Stream
 from nightmail.model.words import Lane
 
 from . import ring
-from .ring import slot
+from .ring import forget, slot
 from .state import ShardState, missing_row
 
 
@@ -45,10 +44,14 @@ def needs_stream(state: ShardState, by: int, to: int, missing: list[Need]) -> No
         missing.append(RowKey(Kept.STREAM, by, to))
 
 
-def take_number(state: ShardState, key: tuple[int, int], stream: Stream, message: NumberedMessage, version: int) -> int:
+def take_number(
+    state: ShardState, key: tuple[int, int], stream: Stream, message: NumberedMessage, version: int,
+    checksum: bytes | None = None,
+) -> int:  # fmt: skip
     """Take the stream's next number for a message, and remember its answer. Returns the stamp.
 
-    The caller has checked that it is the next one. `version` is the list that the message was sealed for.
+    The caller has checked that it is the next one. `version` is the list that the message was sealed for,
+    `checksum` that of its id, where the caller has it.
     """
     # The stamp is later than the stream's last one, and than what its sender had seen, within bounds.
     shard, seen, n = state.shard, message.seen, message.n
@@ -61,10 +64,10 @@ def take_number(state: ShardState, key: tuple[int, int], stream: Stream, message
     stream.at = at
     numbers = stream.lanes[message.lane]
     numbers.last = n
-    numbers.ring += slot(message.tag, crc32(message.id.encode()), at, version)
-    low = numbers.low
-    if low < message.floor or low <= n - limits.ring_acks:
-        ring.forget(numbers, message.floor, limits.ring_acks)
+    numbers.ring += slot(message.tag, checksum or ring.checksum_of(message.id), at, version)
+    low, floor = numbers.low, message.floor
+    if low < floor or low <= n - limits.ring_acks:
+        forget(numbers, floor, limits.ring_acks)
     if n == 1:
         state.streams.rows[key] = stream  # It may be new.
     state.streams.changed[key] = state.offset

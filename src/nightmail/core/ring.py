@@ -24,7 +24,7 @@ from nightmail.model.rows import Numbers
 VOID = b""
 """The content tag of a number that was given up."""
 
-_SLOT = struct.Struct(f">{TAG_BYTES + 1}pIQQ")
+_SLOT = struct.Struct(f">{TAG_BYTES + 1}p4sQQ")
 """Tag with its length, checksum of the id, stamp, list version; in a stream to a group, `group_seq` in its place."""
 SLOT_BYTES = _SLOT.size
 CHECKSUM_AT = TAG_BYTES + 1
@@ -37,11 +37,15 @@ Numbered: TypeAlias = Sent | Voided | GroupSent | GroupSealed | GroupVoided
 """What takes a number of a stream."""
 
 
+def checksum_of(ident: str) -> bytes:
+    return crc32(ident.encode()).to_bytes(4)
+
+
 def keep(numbers: Numbers, answer: Accepted) -> None:
     """Take the next number, and remember what it was answered."""
     assert len(answer.tag) <= TAG_BYTES, len(answer.tag)
     numbers.last += 1
-    numbers.ring += slot(answer.tag, crc32(answer.id.encode()), answer.at, answer.list_version)
+    numbers.ring += slot(answer.tag, checksum_of(answer.id), answer.at, answer.list_version)
 
 
 def answer_again(numbers: Numbers, sent: Numbered) -> Said:
@@ -49,7 +53,7 @@ def answer_again(numbers: Numbers, sent: Numbered) -> Said:
     if sent.n < numbers.low:
         return Settled(sent.id)
     tag, checksum, at, list_version = _SLOT.unpack_from(numbers.ring, (sent.n - numbers.low) * SLOT_BYTES)
-    if checksum != crc32(sent.id.encode()):
+    if checksum != checksum_of(sent.id):
         return IdReused(sent.id)
     if not isinstance(sent, Voided | GroupVoided):
         if tag == VOID:
@@ -64,16 +68,14 @@ def is_reused(lanes: tuple[Numbers, Numbers], ident: str, tag: bytes) -> bool:
 
     A number that was given up had none.
     """
-    checksum = crc32(ident.encode()).to_bytes(4)
+    checksum = checksum_of(ident)
     normal, high = lanes
-    # Not `in`: that would take the checksum for a number first, and raise and drop an error within.
-    if normal.ring.find(checksum) < 0 and high.ring.find(checksum) < 0:
-        return False
     return _is_taken(normal.ring, checksum, tag) or _is_taken(high.ring, checksum, tag)
 
 
 def _is_taken(ring: bytearray, checksum: bytes, tag: bytes) -> bool:
     """Look at each slot with this checksum: its bytes may stand elsewhere by chance."""
+    # Not `in`: that would take the checksum for a number first, and raise and drop an error within.
     at = ring.find(checksum)
     while at >= 0:
         first = at - CHECKSUM_AT
@@ -85,7 +87,11 @@ def _is_taken(ring: bytearray, checksum: bytes, tag: bytes) -> bool:
 
 def forget(numbers: Numbers, floor: int, ring_acks: int) -> None:
     """Let go of the answers that nobody can ask for any more."""
-    # Whatever a sender claims, it does wait for the newest one.
-    low = max(numbers.low, min(floor, numbers.last), numbers.last - ring_acks + 1)
-    del numbers.ring[: (low - numbers.low) * SLOT_BYTES]
-    numbers.low = low
+    last, low = numbers.last, numbers.low
+    kept = last - ring_acks + 1
+    if floor > kept:
+        # Whatever a sender claims, it does wait for the newest one.
+        kept = floor if floor < last else last
+    if kept > low:
+        del numbers.ring[: (kept - low) * SLOT_BYTES]
+        numbers.low = kept

@@ -66,8 +66,11 @@ def decode_from_server(data: bytes | bytearray | memoryview) -> list[FromServer]
     try:
         items = _from_server.decode(data)
         # A group's number is even. Most frames have nothing of a group, and are read once.
-        if any(type(item) is Entries and not all(entry.to & 1 for entry in item.entries) for item in items):
-            return list(map(_with_group_entries, items, _raw_items.decode(data)))
+        for item in items:
+            if type(item) is Entries:
+                for entry in item.entries:
+                    if not entry.to & 1:
+                        return list(map(_with_group_entries, items, _raw_items.decode(data)))
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise BadFrame(_where(error)) from None
     return items
