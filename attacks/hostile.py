@@ -60,7 +60,7 @@ class Attack:
         while True:
             try:
                 return await register(self.port, f"hostile-{name}", address)
-            except Refused:
+            except (Refused, OSError):
                 self.refused += 1
                 await asyncio.sleep(PIECE_S)
 

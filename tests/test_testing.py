@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from pathlib import Path
 
 import pytest
 
 from nightmail.client import Tick
-from nightmail.testing import RunningServer, ServerFailed, running_server
+from nightmail.testing import RunningServer, ServerFailed, running, running_server
+from nightmail.testing.running import free_port
 
 pytest_plugins = ["pytester"]
-WAIT_S = 60
+WAIT_S = 120
 
 
 def test_a_real_server_runs_and_is_gone_afterwards() -> None:
@@ -74,6 +76,15 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
         running_server(folder=tmp_path),
     ):
         pass
+
+
+def test_a_port_that_another_process_took_in_between_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        ports = iter([other.getsockname()[1], free_port()])
+        monkeypatch.setattr(running, "free_port", lambda: next(ports))
+        with running_server() as server:
+            assert server.port != other.getsockname()[1]
+            assert server.register("ada").client
 
 
 def test_settings_of_the_environment_do_not_leak_in(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,12 @@ from pathlib import Path
 
 from msgspec import structs
 
+from nightmail.testing.running import free_port
+
 from .figures import BUSY_LOAD, Figures
 from .load_messages import Order, Seen
 from .scenario_setup import Stage
-from .server import Server, ServerFailed, free_port
+from .server import Server, ServerFailed
 from .workers import Load, put_together
 
 IN_FLIGHT = 8

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import pstats
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from types import TracebackType
 from typing import Self
 
 from nightmail.core.state import NEWEST_FOLD
+from nightmail.testing.running import free_port
 
 from .machine import cpu_ns, private_kib
 from .serve import FOLD, PROFILE
@@ -59,12 +59,6 @@ class ServerFailed(Exception):
 
 def command(*, wrapped: bool = False) -> list[str]:
     return [sys.executable, "-m", *(("bench.node.serve",) if wrapped else ("nightmail", "serve"))]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Server:

@@ -21,7 +21,7 @@ FIELDS = ["attack", "calm_p99_ms", "p99_ms", "connect_ms", "refused", "rss_mib",
 
 
 def test_an_attack_is_run_and_reported_as_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    attacks.main(["--seconds", "0.5", "--only", "pings_before_hello"])
+    attacks.main(["--seconds", "2", "--only", "pings_before_hello"])
     (found,) = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (list(found), found["attack"]) == (FIELDS, "pings_before_hello")
     assert found["refused"] > 0

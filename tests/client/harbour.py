@@ -96,5 +96,5 @@ async def harbour(tls: ssl.SSLContext | None = None) -> AsyncIterator[Harbour]:
     protocols = [Subprotocol(SUBPROTOCOL)]
     async with serve(place._serve, "127.0.0.1", 0, subprotocols=protocols, compression=None, ssl=tls) as server:
         place.server = server
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             yield place

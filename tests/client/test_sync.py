@@ -22,12 +22,12 @@ def test_a_script_sends_and_receives_without_asyncio(tmp_path: Path) -> None:
             SyncClient(profiles[1], servers, limits=QUICK) as bob,
         ):
             sent = alice.send("bob", "hello")
-            message = bob.receive(timeout=10)
+            message = bob.receive(timeout=120)
             assert message.text == "hello"
-            alice.wait(sent, timeout=10)
+            alice.wait(sent, timeout=120)
             assert bob.unread() == 1
             assert bob.read(message.peer) == 1
-            alice.wait(sent, Tick.READ, timeout=10)
+            alice.wait(sent, Tick.READ, timeout=120)
             assert [m.text for m in alice.history("bob")] == ["hello"]
             assert [c.handle for c in alice.conversations()] == ["bob"]
             with pytest.raises(TimeoutError):

@@ -18,12 +18,12 @@ from uvicorn.server import ServerState
 from nightmail.gateway.door import door
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.gateway.proxies import Proxies
-from nightmail.gateway.requests import HttpPlaces
+from nightmail.gateway.requests import HttpPlaces, Requests
 from nightmail.wire.frames import decode_from_server, encode
 from nightmail.wire.items import PATH, SUBPROTOCOL, FromServer, Hello
 from tests.gateway.rig import TABLET, Town, token_of
 
-WAIT_S = 30
+WAIT_S = 120
 """No test waits this long unless something hangs."""
 BINARY, TEXT, CONTINUATION, CLOSE, PING, PONG = 0x2, 0x1, 0x0, 0x8, 0x9, 0xA
 
@@ -123,6 +123,8 @@ class Quay(Town):
     def __init__(self, limits: GatewayLimits | None = None) -> None:
         super().__init__(limits)
         self.raws: list[Raw] = []
+        self.http: set[object] = set()
+        """HTTP connections."""
 
     def _come_soon(self) -> None:
         if not self._soon:
@@ -141,10 +143,9 @@ class Quay(Town):
         for _ in range(5):
             await asyncio.sleep(0)
 
-    async def settle(self) -> None:
-        """Let the event loop read what was written on this machine."""
-        for _ in range(50):
-            await asyncio.sleep(0)
+    async def until_heads_began(self) -> None:
+        """Let the event loop read what was written: until each HTTP connection is inside the head of a request."""
+        await self.until(lambda: all(each._begun is not None for each in self.http if isinstance(each, Requests)))
 
     async def until(self, so: Callable[[], bool]) -> None:
         """Let the event loop go on until it is so."""
@@ -176,9 +177,11 @@ def at_the_quay(
         quay.register("ada", "ben")
         config = Config(_app, lifespan="off", log_config=None, access_log=False, ws="none")  # type: ignore[arg-type]
         config.load()
+        state = ServerState()
+        quay.http = state.connections  # type: ignore[assignment]
         doors = door(quay.gateway, Proxies(proxies), HttpPlaces(http_places))
         server = await loop.create_server(
-            doors(config, ServerState(), {}, loop), "127.0.0.1", 0, backlog=2_048, ssl=tls[0] if tls else None
+            doors(config, state, {}, loop), "127.0.0.1", 0, backlog=2_048, ssl=tls[0] if tls else None
         )
         quay.port = server.sockets[0].getsockname()[1]
         quay.client_tls = tls[1] if tls else None

@@ -339,11 +339,11 @@ def test_the_head_of_a_further_request_is_not_waited_for_either() -> None:
             assert await each.reader.readexactly(8) == b"/healthz"
         await raw.say(GET[:-1])
         await patient.say(GET[:-1])
-        await quay.settle()
+        await quay.until_heads_began()
         quay.wait(60)
         await patient.say(GET[-1:] + GET[:-1])
         assert (await patient.head())[0] == "HTTP/1.1 200 OK"
-        await quay.settle()
+        await quay.until_heads_began()
         quay.wait(80)
         assert await raw.reader.read() == b""
         assert await patient.reader.readexactly(8) == b"/healthz"

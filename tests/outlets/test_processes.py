@@ -52,7 +52,7 @@ def run(folder: Path, story: Callable[[Rig, Hook], Awaitable[None]]) -> None:
         rig = Rig(folder)
         await rig.outlet.listen(folder)
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 await story(rig, hook)
         finally:
             rig.outlet.close()

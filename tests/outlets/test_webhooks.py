@@ -15,11 +15,11 @@ from nightmail.outlets.webhooks import Outcome, Webhook, WebhookLimits
 from tests.outlets.hook import SECRET, answering
 
 NOW = 1_700_000_000_123
-QUICK = WebhookLimits(retry_ms=1)
+QUICK = WebhookLimits(retry_ms=1, wait_ms=120_000)
 
 
 async def posting(
-    url: str, *bodies: bytes, private: bool = True, limits: WebhookLimits = QUICK, timeout_ms: int = 2_000
+    url: str, *bodies: bytes, private: bool = True, limits: WebhookLimits = QUICK, timeout_ms: int = 120_000
 ) -> list[Outcome]:
     """All at the same time, as a node would: the outlet on a thread, the dispatch on the loop."""
     loop = asyncio.get_running_loop()
@@ -37,7 +37,7 @@ async def posting(
 
 
 def post(
-    url: str, body: bytes = b"{}", *, private: bool = True, limits: WebhookLimits = QUICK, timeout_ms: int = 2_000
+    url: str, body: bytes = b"{}", *, private: bool = True, limits: WebhookLimits = QUICK, timeout_ms: int = 120_000
 ) -> Outcome:
     (outcome,) = asyncio.run(posting(url, body, private=private, limits=limits, timeout_ms=timeout_ms))
     return outcome
@@ -88,7 +88,7 @@ def test_nobody_there_has_failed() -> None:
 
 def test_somebody_who_never_answers_has_failed() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        limits = WebhookLimits(retries=0)
+        limits = WebhookLimits(retries=0, wait_ms=120_000)
         assert post(f"http://127.0.0.1:{silent.getsockname()[1]}/", limits=limits, timeout_ms=20) == "failed"
 
 
@@ -100,5 +100,5 @@ def test_nobody_waits_for_ever() -> None:
 
 def test_a_crowd_fails_at_once() -> None:
     with answering() as hook:
-        crowd = posting(hook.url, b"{}", b"{}", b"{}", limits=WebhookLimits(waiting=2))
+        crowd = posting(hook.url, b"{}", b"{}", b"{}", limits=WebhookLimits(waiting=2, wait_ms=120_000))
         assert asyncio.run(crowd) == ["sent", "sent", "failed"]

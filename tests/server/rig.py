@@ -32,7 +32,7 @@ from nightmail.server.operator import FILE_NAME
 
 T = TypeVar("T")
 
-WAIT_S = 30
+WAIT_S = 120
 """No test waits this long unless something hangs."""
 
 SMALL: dict[str, Any] = {

@@ -87,7 +87,7 @@ async def listening(server: RunningServer, heard: list[bytes]) -> AsyncGenerator
 def ask(server: RunningServer, path: str) -> bytes:
     parts = urlsplit(server.url)
     assert parts.hostname is not None
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=120)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer operator.{server.operator_token}"})
         return connection.getresponse().read()

@@ -30,6 +30,9 @@ from .registered_device import RegisteredDevice
 START_S = 60.0
 """A start that takes longer has failed: a log of millions of records is read in less."""
 
+PORTS_TRIED = 5
+"""Before a start has failed for want of a port."""
+
 SMALL: Mapping[str, object] = {
     "data.segment_bytes": 4 << 20,
     "gateway.stop_ms": 1,
@@ -120,8 +123,21 @@ class RunningServer:
     def start(self) -> None:
         """Start it on its folder. Returns when it accepts connections. Raises ServerFailed."""
         assert self._process is None, "it runs already"
-        self._port = self._port or free_port()
-        flags = {**self._settings, "data.folder": self.folder, "server.port": self._port}
+        told, port = dict[str, Any](), 0
+        for _ in range(PORTS_TRIED):
+            port = self._port or free_port()
+            told = self._launch(port)
+            # Between the look at a free port and the start, another process may take it.
+            if self._port or told.get("error") != "cannot_listen":
+                break
+        self.url = told.get("url", "")
+        if not self.url:  # it printed nothing, or an error
+            raise ServerFailed(f"the server did not start: {self.log.strip()[-2_000:] or 'it printed nothing'}")
+        self._port = port
+
+    def _launch(self, port: int) -> dict[str, Any]:
+        """Start a process. Returns what it printed: its address, or an error, which has ended it."""
+        flags = {**self._settings, "data.folder": self.folder, "server.port": port}
         words = [f"--{name.replace('.', '-').replace('_', '-')}={_flag_value(value)}" for name, value in flags.items()]
         # Settings in the environment of the tests must not reach the server.
         environ = {name: value for name, value in os.environ.items() if not name.startswith("NIGHTMAIL_")}
@@ -141,10 +157,10 @@ class RunningServer:
             raise
         finally:
             overdue.cancel()
-        self.url = json.loads(line).get("url", "") if line else ""
-        if not self.url:  # it printed nothing, or an error
+        told: dict[str, Any] = json.loads(line) if line else {}
+        if "url" not in told:
             self.kill()
-            raise ServerFailed(f"the server did not start: {self.log.strip()[-2_000:] or 'it printed nothing'}")
+        return told
 
     def kill(self) -> None:
         """SIGKILL. Every acknowledged record is in the log."""

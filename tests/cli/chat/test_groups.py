@@ -54,8 +54,7 @@ def test_somebody_makes_a_group_talks_in_it_and_sees_who_has_read(
             await makes_a_group(a, "Friends", bob.handle)
             group = await joined(b)
             await a.until(lambda: any("made the group" in line for line in notices(a)))
-            assert "2 members" in a.words("#head")
-            assert "^S members" in a.words("#status")
+            await a.until(lambda: "2 members" in a.words("#head") and "^S members" in a.words("#status"))
             await a.says(f"Lunch, @{bob.handle}?")
             message = await anext(b.messages())
             assert message.content.mentions == (account_id(bob.handle),)
@@ -68,9 +67,9 @@ def test_somebody_makes_a_group_talks_in_it_and_sees_who_has_read(
             await a.until(lambda: f"{bob.handle} is typing…" in a.words("#head"))
             await b.rename_group(group, "Old friends")
             await a.until(lambda: a.words("#head").startswith("Old friends"))
-            assert notices(a)[-1] == f"{bob.handle} named the group 'Old friends'."
+            await a.until(lambda: notices(a)[-1] == f"{bob.handle} named the group 'Old friends'.")
             # Bob was only met in the group: that is no conversation with him.
-            assert [row.name for row in a.app.model.conversations] == ["Old friends"]
+            await a.until(lambda: [row.name for row in a.app.model.conversations] == ["Old friends"])
 
     played(story)
 
@@ -83,8 +82,10 @@ def test_the_members_are_shown_on_a_small_screen(ada: RegisteredDevice, bob: Reg
             await a.pilot.press("ctrl+s")
             await a.until(lambda: isinstance(a.app.screen, MembersScreen))
             shown = a.app.screen.query_one("#found", OptionList)
-            assert [str(option.prompt) for option in shown.options] == ["you  admin", f"{bob.handle}  member"]
+            lines = ["you  admin", f"{bob.handle}  member"]
+            await a.until(lambda: [str(option.prompt) for option in shown.options] == lines)
             about = a.app.screen.query_one(".keys", Static)
+            await a.until(lambda: about.region.area)
             assert about.region.bottom < 24
             assert "Every member may write." in str(about.render())
 
@@ -103,7 +104,8 @@ def test_leaving_and_timers_are_told_and_what_cannot_be_is_refused(
             await a.types("1h")
             await a.pilot.press("enter")
             await a.until(lambda: "⏱ 1 hour" in a.words("#head"))
-            assert notices(a)[-1].endswith("changed the settings: messages disappear 1 hour after they were read.")
+            told = "changed the settings: messages disappear 1 hour after they were read."
+            await a.until(lambda: notices(a)[-1].endswith(told))
             await b.leave_group(group)
             await a.until(lambda: notices(a)[-1:] == [f"{bob.handle} left."])
             await a.pilot.press("ctrl+g")

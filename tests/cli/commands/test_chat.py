@@ -36,10 +36,10 @@ class Terminal:
         while self._read():
             pass
         os.close(self._master)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=120)
 
     def _read(self) -> bool:
-        ready, _, _ = select.select([self._master], [], [], 30)
+        ready, _, _ = select.select([self._master], [], [], 120)
         try:
             said = os.read(self._master, 1 << 16) if ready else b""
         except OSError:  # how a pty says that nobody holds the other end any more

@@ -31,7 +31,7 @@ def test_a_device_shows_a_code_the_primary_one_takes_it_in_and_both_have_what_co
     laptop = str(tmp_path / "laptop")
     with a_new_device(ada, "--profile", laptop, "--label", "laptop") as (process, shown):
         (taken,) = hand.gets("link", shown["code"], "--profile", ada, "--yes")
-        said, errors = process.communicate(timeout=60)
+        said, errors = process.communicate(timeout=300)
     assert (process.returncode, errors) == (0, "")
     linked = json.loads(said)
     assert (linked["device"], linked["handle"], taken["label"]) == (taken["device"], ada, "laptop")
@@ -96,7 +96,7 @@ def test_an_account_moves_with_its_history_and_the_old_device_is_removed(hand: H
     phone = str(tmp_path / "new phone")
     with a_new_device(ada, "--profile", phone, "--move") as (process, shown):
         (moved,) = hand.gets("migrate", shown["code"], "--profile", ada, "--yes")
-        said, errors = process.communicate(timeout=60)
+        said, errors = process.communicate(timeout=300)
     assert (process.returncode, errors, json.loads(said)["device"]) == (0, "", moved["device"])
     assert [each["text"] for each in hand.gets("history", bob, "--profile", phone)] == ["from before"]
     assert len(hand.gets("search", "before", "--profile", phone)) == 1

@@ -15,7 +15,7 @@ from click.testing import Result
 from nightmail.testing.running import free_port
 from tests.cli.hand import Hand, one_sentence
 
-WAIT_S = 60
+WAIT_S = 120
 
 
 def start(*words: str, folder: Path) -> subprocess.Popen[str]:

@@ -46,7 +46,7 @@ def test_ending_the_command_ends_its_server(hand: Hand) -> None:
         assert process.stdout.readline().startswith("A server")
         (server,) = children(process.pid)
         process.terminate()
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
     assert "Traceback" not in errors
     assert process.returncode == 130
     assert not Path(f"/proc/{server}").exists()

@@ -13,7 +13,7 @@ from nightmail.client.store.group_rows import GroupStanding
 from nightmail.model.roster import Role
 from nightmail.testing import running_server
 
-WAIT_S = 20
+WAIT_S = 120
 
 
 async def until(client: Client, happened: Callable[[], bool]) -> None:

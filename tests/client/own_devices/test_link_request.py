@@ -14,7 +14,7 @@ from nightmail.client.own_devices.link_request import LinkRequest, begin
 from nightmail.model.words import Platform
 from nightmail.testing import running_server
 
-WAIT_S = 60
+WAIT_S = 120
 
 
 def test_the_ten_lines_of_the_readme_work_and_a_code_links_a_second_device(tmp_path: Path) -> None:
