@@ -278,12 +278,4 @@ class GroupTap:
             self._world.hit(f"told: {type(event).__name__}")
             lies = self._device.person.town.habits.forges
             if isinstance(event, GroupBroken | GroupChangeRefused | MembersDiffer) and not lies:
-                if isinstance(event, MembersDiffer) and self._has_left(event):
-                    self._world.hit("alarmed by somebody who has left")
-                    return
                 raise self._broke("an honest server is believed", f"is told {event}")
-
-    def _has_left(self, event: MembersDiffer) -> bool:
-        """Its author is in the group no more. Who was welcomed since cannot know that it was."""
-        state = self._device.store.group_members(event.group)
-        return bool(state) and event.by not in decode_membership(state).roster.members

@@ -1,15 +1,23 @@
-"""What a server answers to questions about groups, read from the fold's own rows."""
+"""What a server answers to questions about groups, as the group's shard does."""
 
 from __future__ import annotations
 
-from nightmail.core.groups.cursors import offer
-from nightmail.core.groups.reading import chain_after, receipts_of
+from nightmail.core.groups.answering import answer
 from nightmail.core.state import ShardState
-from nightmail.model.group_rows import Group, GroupRoster
-from nightmail.model.ids import account_of
+from nightmail.model.group_questions import (
+    ChainAsked,
+    ChainShown,
+    GroupQuestion,
+    LogAsked,
+    LogShown,
+    MembersAsked,
+    MembersShown,
+    ReceiptsAsked,
+    ReceiptsShown,
+)
 from nightmail.model.refusals import NotMember, UnknownGroup
-from nightmail.model.rows import Gap, GroupEntry
 from nightmail.wire.items import (
+    AboutGroups,
     Answered,
     FromServer,
     GroupChain,
@@ -18,61 +26,45 @@ from nightmail.wire.items import (
     GroupMembers,
     GroupSeenBy,
     LogFetch,
-    LogGap,
-    LogRun,
-    MemberShown,
     MembersLook,
     ReceiptsLook,
 )
 
-PAGE = 4
-"""Members on a page: few, so that a test with six people has two."""
+MEMBERS, BLOBS, ENTRIES = 4, 3, 8
+"""On a page: few, so that a test with six people has two."""
+BYTES = 1 << 20
+STATES = 1_000
 
 
-def answer_about_groups(
-    state: ShardState, device: int, item: GroupLook | MembersLook | LogFetch | ReceiptsLook
-) -> list[FromServer]:
-    number = item.group
-    group, roster = state.groups.rows.get(number), state.rosters.rows.get(number)
-    if group is None or roster is None:
-        return [Answered(item.ref, UnknownGroup(number))]
-    member = state.members.rows.get((number, account_of(device)))
-    if member is None or device not in member.devices:
-        return [Answered(item.ref, NotMember(number))]
-    return [_answer(state, device, item, group, roster)]
+def answer_about_groups(state: ShardState, device: int, item: AboutGroups) -> list[FromServer]:
+    ref, group = item.ref, item.group
+    said = answer(state, _question(device, item))
+    match said:
+        case ChainShown():
+            shown = GroupChain(ref, group, said.epoch, said.head, said.length, said.seq, said.fan_out, said.blobs)
+        case MembersShown():
+            shown = GroupMembers(
+                ref, group, said.epoch, said.head, said.length, said.settings, said.members, said.more
+            )  # fmt: skip
+        case LogShown():
+            assert isinstance(item, LogFetch)
+            shown = GroupLog(ref, group, item.after, said.items, said.head)
+        case ReceiptsShown():
+            shown = GroupSeenBy(ref, group, said.receipts, said.states)
+        case UnknownGroup() | NotMember():
+            shown = Answered(ref, said)
+        case _:
+            raise AssertionError("nobody asks for growth")
+    return [shown]
 
 
-def _answer(
-    state: ShardState, device: int, item: GroupLook | MembersLook | LogFetch | ReceiptsLook, group: Group,
-    roster: GroupRoster,
-) -> FromServer:  # fmt: skip
-    number = item.group
+def _question(device: int, item: AboutGroups) -> GroupQuestion:
     match item:
         case GroupLook():
-            blobs = tuple(chain_after(state, number, item.after, 3))
-            return GroupChain(
-                item.ref, number, group.epoch, group.head, group.length, group.seq, group.fan_out, blobs
-            )  # fmt: skip
+            return ChainAsked(item.group, device, item.after, BLOBS, BYTES)
         case MembersLook():
-            found = sorted((a, entry) for a, entry in roster.members.items() if a > item.after)
-            page = tuple(MemberShown(a, entry.key, entry.role, entry.state) for a, entry in found[:PAGE])
-            return GroupMembers(
-                item.ref, number, group.epoch, group.head, group.length, group.settings, page, len(found) > PAGE
-            )
+            return MembersAsked(item.group, device, item.after, MEMBERS)
         case LogFetch():
-            return _log(state, device, item, group)
+            return LogAsked(item.group, device, item.after, ENTRIES, BYTES)
         case ReceiptsLook():
-            states = receipts_of(state, number, account_of(device), item.numbers)
-            shown = tuple((seq, tuple(sorted(each.items()))) for seq, each in sorted(states.items()))
-            return GroupSeenBy(item.ref, number, group.settings.receipts, shown)
-
-
-def _log(state: ShardState, device: int, item: LogFetch, group: Group) -> GroupLog:
-    parts: list[LogRun | LogGap] = []
-    for each in offer(state, item.group, device, item.after, 8):
-        if isinstance(each, Gap):
-            parts.append(LogGap(each.low, each.high, each.reason))
-        else:
-            assert isinstance(each[1], GroupEntry)
-            parts.append(LogRun(each[0], (each[1],)))
-    return GroupLog(item.ref, item.group, item.after, tuple(parts), group.seq)
+            return ReceiptsAsked(item.group, device, item.numbers, STATES)

@@ -66,10 +66,12 @@ class Inquiry(Struct, eq=False):
 
 class GroupChanges:
     def __init__(
-        self, context: Context, lists: DeviceLists, sealer: E2eeSealer, known: KnownGroups, follower: ChainFollower
-    ) -> None:
+        self, context: Context, lists: DeviceLists, sealer: E2eeSealer, known: KnownGroups, follower: ChainFollower,
+        made: Callable[[int], None],
+    ) -> None:  # fmt: skip
+        """`made` hears of every group that the server has taken."""
         self._context, self._lists, self._sealer = context, lists, sealer
-        self._known, self._follower = known, follower
+        self._known, self._follower, self._tell_made = known, follower, made
         self._proposals: list[Proposal] = []
         self._inquiries: list[Inquiry] = []
         self._making: dict[int, Done] = {}
@@ -181,6 +183,7 @@ class GroupChanges:
         others = tuple(account for account in known.roster.members if account != me.account)
         handles = tuple(map(self._context.handle, others))
         self._context.tell(GroupUpdated(group, row.name, UpdateKind.CREATED, me.account, me.handle, others, handles))
+        self._tell_made(group)
         if done is not None:
             done(group)
 

@@ -22,6 +22,8 @@ NAME_CHARS = 100
 PICTURE_BYTES = 32 * 1024
 HEADS_MAX = 16
 """Earlier places in the chain that a welcome names."""
+DEPARTED_MAX = 64
+"""People who have left that a welcome names."""
 WANTED_MAX = 64
 """Messages that one control message asks for."""
 NUMBER_END = 1 << 62
@@ -43,6 +45,8 @@ class GroupStart(Struct, frozen=True, array_like=True):
     pictured_at: int = 0
     heads: tuple[HeadAt, ...] = ()
     """The chain after the changes before it, oldest first: what was written there may still come."""
+    departed: tuple[tuple[int, int], ...] = ()
+    """(Account, index of the change that ended its membership) of those who left last: likewise."""
 
     def __repr__(self) -> str:
         return "<welcome to a group>"
@@ -60,6 +64,9 @@ class GroupStart(Struct, frozen=True, array_like=True):
             raise BadEncoding("control message", "heads of a group's chain")
         numbers = [self.index, self.named_at, self.pictured_at]
         numbers += [number for at in self.heads for number in (at.index, at.seq)]
+        numbers += [number for gone in self.departed for number in gone]
+        if len(self.departed) > DEPARTED_MAX:
+            raise BadEncoding("control message", "people who have left a group")
         if any(not 0 <= number < NUMBER_END for number in numbers):
             raise BadEncoding("control message", "a number that is none")
 

@@ -144,11 +144,15 @@ class ChainFollower:
         self._known.at_epoch(item.group, item.epoch)
 
     def _refused(self, group: int, _said: Said) -> None:
+        """The server does not show the chain. Changes that came as notices are judged all the same: one of them may be
+        the reason."""
         if (chase := self._chases.get(group)) is not None:
             chase.asked = 0
             if (row := self._known.row(group)) is not None:
                 chase.upto = row.index
-            self._finish(group)
+                while chase.upto + 1 in chase.blobs:
+                    chase.upto += 1
+            self._step(group)
 
     def _ask(self, group: int, chase: _Chase) -> None:
         row = self._known.joined(group)
@@ -243,14 +247,17 @@ class ChainFollower:
         self._changed(row.group)
 
     def signer(self, address: Address) -> Signer | None:
-        """What the believed list of an account says of one of its devices."""
-        signed = self._believed.of(account_of(address.device))
-        if signed is None:
-            return None
-        if (identity := signed.devices.get(address)) is not None:
-            return Signer(signed.key, identity.signing)
-        gone = signed.departed.get(address)
-        return Signer(signed.key, gone.identity.signing) if gone is not None else None
+        """What the believed list of an account says of one of its devices; or the list of the key that it had before:
+        its owner may have made a change and registered again, and this device hears of both at once."""
+        account = account_of(address.device)
+        for signed in (self._believed.of(account), self._believed.former(account)):
+            if signed is None:
+                continue
+            if (identity := signed.devices.get(address)) is not None:
+                return Signer(signed.key, identity.signing)
+            if (gone := signed.departed.get(address)) is not None:
+                return Signer(signed.key, gone.identity.signing)
+        return None
 
     def _tell(self, row: GroupRow, followed: Followed) -> None:
         what, accounts = _news(followed)

@@ -18,7 +18,7 @@ from nightmail.client.store.port import Store
 from nightmail.client.store.rows import Identity
 from nightmail.e2ee.group_chain import Membership
 from nightmail.e2ee.state import decode_membership, encode_membership
-from nightmail.model.group_rows import MemberState
+from nightmail.model.group_rows import FanOut, MemberState
 from nightmail.model.roster import GroupSettings
 
 from .group import FellowMember, Group
@@ -101,6 +101,11 @@ class KnownGroups:
             return True
         gone = row.departures.get(account)
         return gone is not None and index < gone.index and self._context.now - gone.at <= LATE_MS
+
+
+def new_row(group: int, now: int) -> GroupRow:
+    """A group that nobody has told this device of yet. It may have a log: whether it has is asked first."""
+    return GroupRow(group=group, standing=GroupStanding.INVITED, fan_out=FanOut.HYBRID, joined_at=now)
 
 
 # --- for an app ---------------------------------------------------------------------------------

@@ -32,18 +32,24 @@ from .known_groups import KnownGroups
 UNREADABLE_MAX = FormLimits().unreadable
 QUIET = (Reason.KEPT_ELSEWHERE, Reason.NOT_MEMBER)
 """Gaps that concern nobody here."""
-FETCHED = (GroupStanding.JOINED, GroupStanding.LEFT, GroupStanding.REMOVED)
-"""Who fetches. Who has left fetches up to its end."""
+FETCHED = (GroupStanding.INVITED, GroupStanding.JOINED, GroupStanding.LEFT, GroupStanding.REMOVED)
+"""Who fetches. Who has left fetches up to its end. Who was not welcomed yet keeps what comes, and learns here if it is
+removed before."""
 
 WaitFor = Callable[[GroupEntry], "Callable[[Then], None] | None"]
 """What must come before an entry can be judged."""
 Take = Callable[[GroupEntry], bool]
 """Store an entry; False: it could not be opened."""
+HasRoom = Callable[[int], bool]
+"""Whether another entry of a group can wait until it can be opened."""
 
 
 class GroupLogs:
-    def __init__(self, context: Context, known: KnownGroups, wait_for: WaitFor, take: Take) -> None:
+    def __init__(
+        self, context: Context, known: KnownGroups, wait_for: WaitFor, take: Take, has_room: HasRoom
+    ) -> None:  # fmt: skip
         self._context, self._known, self._wait_for, self._take = context, known, wait_for, take
+        self._has_room = has_room
         self._asked: dict[int, int] = {}
         """Group → the ref under which its log was asked for."""
         self._held: dict[int, deque[LogGap | tuple[int, GroupEntry]]] = {}
@@ -81,15 +87,21 @@ class GroupLogs:
             self._known.put(replace(row, head_seq=max(seq, row.head_seq), fan_out=fan_out))
         self.fetch(group)
 
+    def begin(self, group: int) -> None:
+        """This device takes part from now on. What it was told of the log before was not looked at."""
+        row = self._known.row(group)
+        if row is not None and row.fan_out is not FanOut.WRITE:
+            self.fetch(group)
+
     def fetch(self, group: int) -> None:
         """Ask for what stands behind the cursor, and to be told of what comes."""
         row = self._known.row(group)
         if row is None or row.standing not in FETCHED or not self._context.online:
             return
         if group not in self._asked and group not in self._held:
-            attend, after = row.standing is GroupStanding.JOINED, row.cursor
+            after = row.cursor
             self._asked[group] = self._context.ask_item(
-                lambda ref: LogFetch(ref, group, after, attend), partial(self._refused, group)
+                lambda ref: LogFetch(ref, group, after, attend=True), partial(self._refused, group)
             )
 
     def _refused(self, group: int, said: Said) -> None:
@@ -121,6 +133,10 @@ class GroupLogs:
             if not item.ref:
                 self.fetch(group)
             return
+        if item.ref and not item.items and not row.head_seq and row.fan_out is not FanOut.WRITE:
+            # Nothing was ever in this log. The first entry that is will be told.
+            self._known.put(replace(row, fan_out=FanOut.WRITE))
+            return
         waiting: deque[LogGap | tuple[int, GroupEntry]] = deque()
         for part in item.items:
             if isinstance(part, LogRun):
@@ -141,6 +157,8 @@ class GroupLogs:
                 self._pass(group, part)
             elif part[1].to != group:
                 self._advance(group, part[0], opened=False)
+            elif self._row(group).standing is GroupStanding.INVITED and not self._has_room(group):
+                break  # the rest is fetched once a member has said what this group is
             elif (wait := self._wait_for(part[1])) is not None:
                 self._held[group] = waiting
                 wait(partial(self._go_on_held, group, waiting))

@@ -25,16 +25,18 @@ from nightmail.e2ee.identity import Address
 from nightmail.e2ee.note import Note
 from nightmail.e2ee.sender_keys import ReceivingChain, key_id_of, outdated, receive_chain
 from nightmail.e2ee.state import decode_receiving_chain, encode_receiving_chain
+from nightmail.model.group_chain import decode_change
 from nightmail.model.group_notices import GroupNotice, NoticeKind, decode_notice
 from nightmail.model.group_rows import FanOut, MemberState
 from nightmail.model.ids import account_of
+from nightmail.model.roster import Departure, Removal
 from nightmail.model.rows import Entry, GroupEntry
 from nightmail.model.words import Kind, Lane
 
 from . import controls
 from .audience import GroupAudience
 from .following import ChainFollower
-from .known_groups import KnownGroups
+from .known_groups import KnownGroups, new_row
 from .names import GroupNames
 from .waiting import WaitingEntries
 from .welcomes import Welcomes
@@ -44,6 +46,7 @@ LOOKED_MS = 60_000
 LOOKED_MAX = 1_024
 GROUPS_MAX = 4_096
 """Groups that the server may say this account is in. An account is in 1,000 at a time; those that it left stay."""
+GONE = (GroupStanding.LEFT, GroupStanding.REMOVED)
 STATES = {
     NoticeKind.REFUSED: MemberState.REFUSED,
     NoticeKind.SUSPENDED: MemberState.SUSPENDED,
@@ -56,12 +59,13 @@ class GroupOpening:
         self, context: Context, sealer: E2eeSealer, known: KnownGroups, follower: ChainFollower,
         audience: GroupAudience, welcomes: Welcomes, waiting: WaitingEntries, names: GroupNames,
         opened: Callable[[GroupEntry, Note], None],
-        wanted: Callable[[int, Address, controls.Wanted], None],
+        wanted: Callable[[int, Address, controls.Wanted], None], invited: Callable[[int], None],
     ) -> None:  # fmt: skip
-        """`opened` takes a message that had to wait; `wanted` answers a device that lacks something."""
+        """`opened` takes a message that had to wait; `wanted` answers a device that lacks something; `invited` hears of
+        every group that somebody has added this account to."""
         self._context, self._sealer, self._known, self._follower = context, sealer, known, follower
         self._audience, self._welcomes, self._waiting, self._names = audience, welcomes, waiting, names
-        self._opened, self._wanted = opened, wanted
+        self._opened, self._wanted, self._invited = opened, wanted, invited
         self._looked: dict[object, int] = {}
         """What the chain was asked for → until when it is not again."""
 
@@ -82,8 +86,8 @@ class GroupOpening:
             notice = _notice(entry)
             if notice is None or notice.kind is not NoticeKind.CHANGED or notice.index <= row.index:
                 return None
-            if not self._is_first((row.group, notice.index)):
-                return None
+            if notice.index > row.index + 1 and not self._is_first((row.group, notice.index)):
+                return None  # changes before it are missing, and were asked for
             return lambda then: self._follower.noticed(row.group, notice.index, notice.blob, then)
         if self._knows_place(row, entry):
             return None
@@ -148,6 +152,8 @@ class GroupOpening:
                 self._context.tell(MembersDiffer(row.group, row.name, author, handle, entry.id))
             if index is not None or not self._waiting.put(entry):
                 raise MembershipDiffers(row.group, entry.by)
+            if row.standing is GroupStanding.INVITED:
+                self._ask_for_welcome(entry)
             return None  # a change may be kept back: once it is known, this can be judged
         if state is None:
             if not self._waiting.put(entry):
@@ -193,14 +199,15 @@ class GroupOpening:
         row = self._known.row(entry.to)
         if handed.group != entry.to or sender is None:
             return
-        if row is not None and row.heads and not self._known.may_write(row, account_of(entry.by), 0):
+        is_member = row is not None and row.standing is GroupStanding.JOINED
+        if row is not None and is_member and not self._known.may_write(row, account_of(entry.by), 0):
             return  # by nobody that may write here
         state = store.receiving_chain(entry.to, entry.by, key_id_of(handed.verify))
         known = decode_receiving_chain(state) if state else None
         self._put(receive_chain(handed, sender, self._context.now, known))
         self._forget_old(entry.to, entry.by)
         self.try_again(entry.to, entry.by)
-        if row is None or not row.heads or row.standing is GroupStanding.BROKEN:
+        if row is None or row.standing in (GroupStanding.INVITED, GroupStanding.BROKEN):
             self._ask_for_welcome(entry)
 
     def _ask_for_welcome(self, entry: GroupEntry) -> None:
@@ -261,27 +268,52 @@ class GroupOpening:
         if notice.kind is NoticeKind.CHANGED:
             if row is not None and row.heads:
                 self._follower.seen_at(row, notice.index, notice.blob, entry.group_seq)
+            elif row is not None and _ends(notice.blob, context.identity.account):
+                # The server's word, as it was that this account is in it: no member has said anything yet.
+                self._known.put(replace(row, standing=GroupStanding.REMOVED, index=notice.index))
         elif notice.kind is NoticeKind.JOINED:
-            self._take_joined(row, entry.to, account, handle)
+            self._take_joined(row, entry.to, notice, handle)
         elif row is not None and account in self._known.members(row.group):
             state = STATES[notice.kind]
             self._known.put(replace(row, states={**row.states, account: state}))
             context.tell(MemberMissing(row.group, row.name, account, handle, state.name.lower()))
 
-    def _take_joined(self, row: GroupRow | None, group: int, account: int, handle: str) -> None:
+    def _take_joined(self, row: GroupRow | None, group: int, notice: GroupNotice, handle: str) -> None:
+        account = notice.account
+        is_me = account == self._context.identity.account
         if row is None:
-            if account == self._context.identity.account and len(self._context.store.groups()) < GROUPS_MAX:
-                self._known.put(GroupRow(group=group, standing=GroupStanding.INVITED, joined_at=self._context.now))
+            if is_me and len(self._context.store.groups()) < GROUPS_MAX:
+                self._known.put(new_row(group, self._context.now))
+                self._invited(group)
             return
+        is_back = is_me and row.standing in GONE and notice.index > row.index
+        if is_back:
+            row = replace(row, standing=GroupStanding.INVITED)
         if account in row.states:
             row = replace(row, states={a: state for a, state in row.states.items() if a != account})
         self._known.put(replace(row, to_welcome=tuple(a for a in row.to_welcome if a != account)))
+        if is_back:
+            self._invited(group)
         # Who joined before the maker of a group did is not told to the maker: so all are welcomed then.
-        is_maker = account == self._context.identity.account
-        for newcomer in row.to_welcome if is_maker else (account,):
+        for newcomer in row.to_welcome if is_me else (account,):
             if newcomer in row.to_welcome:
                 self._welcomes.owe(group, newcomer)
         self._context.tell(MemberJoined(group, row.name, account, handle))
+
+
+def _ends(blob: bytes, account: int) -> bool:
+    """Whether a change ends the membership of this account."""
+    try:
+        chained = decode_change(blob)
+    except ValueError:
+        return False
+    match chained.change:
+        case Removal(accounts):
+            return account in accounts
+        case Departure():
+            return chained.actor == account
+        case _:
+            return False
 
 
 def in_lane_order(lane: Lane) -> bool:

@@ -57,15 +57,15 @@ class GroupParts:
             context, lists, believed, outbox, self.known, self.audience, self.waiting, self._joined
         )  # fmt: skip
         self.names = GroupNames(context, outbox, self.known)
-        self.changes = GroupChanges(context, lists, sealer, self.known, self.follower)
-        self.logs = GroupLogs(context, self.known, wait_for, take)
+        self.logs = GroupLogs(context, self.known, wait_for, take, self.waiting.has_room)
+        self.changes = GroupChanges(context, lists, sealer, self.known, self.follower, self.logs.begin)
         self.sync = GroupSync(context, sealer, outbox, self.welcomes)
         self.seen_by = SeenByMembers(
             context, sealer, outbox, ticks, self.known, self.audience, self.keys, self.welcomes, self.logs.grew
         )
         self.opening = GroupOpening(
             context, sealer, self.known, self.follower, self.audience, self.welcomes, self.waiting, self.names,
-            opened, self.seen_by.answer,
+            opened, self.seen_by.answer, self.logs.fetch,
         )  # fmt: skip
 
     # --- the connection and the clock -----------------------------------------------------------

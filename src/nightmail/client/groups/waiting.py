@@ -43,10 +43,13 @@ class WaitingEntries:
 
     # --- what waits -----------------------------------------------------------------------------
 
+    def has_room(self, group: int) -> bool:
+        return len(self._context.store.errands(_prefix(group))) < ENTRIES_MAX
+
     def put(self, entry: GroupEntry) -> bool:
         """Let it wait; False: too many do."""
         store, group = self._context.store, entry.to
-        if len(store.errands(_prefix(group))) >= ENTRIES_MAX:
+        if not self.has_room(group):
             return False
         store.put_errand(f"{_prefix(group)}{entry.group_seq:016x} {entry.id}", _encode(entry))
         return True

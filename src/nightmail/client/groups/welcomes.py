@@ -17,7 +17,7 @@ from nightmail.client.group_events import GroupBroken, GroupUpdated, UpdateKind
 from nightmail.client.machine.context import Context
 from nightmail.client.machine.retry import Retry
 from nightmail.client.outbox.outbox import Outbox
-from nightmail.client.store.group_rows import GroupRow, GroupStanding, HeadAt
+from nightmail.client.store.group_rows import GroupStanding, HeadAt, LeftAt
 from nightmail.client.trust.believed_lists import BelievedLists
 from nightmail.client.trust.device_lists import DeviceLists
 from nightmail.e2ee.errors import GroupRefused, Rejected
@@ -32,7 +32,7 @@ from nightmail.wire.items import GroupMembers, MembersLook
 
 from . import controls
 from .audience import GroupAudience
-from .known_groups import KnownGroups
+from .known_groups import KnownGroups, new_row
 from .waiting import WaitingEntries
 
 CAME, OWED = "welcome from ", "welcome to "
@@ -113,7 +113,10 @@ class Welcomes:
             return None
         start = GroupWelcome.of(known).encode()
         heads = row.heads[:-1][-controls.HEADS_MAX :]
-        return controls.GroupStart(start, row.index, row.name, row.picture, row.named_at, row.pictured_at, heads)
+        departed = tuple((account, gone.index) for account, gone in row.departures.items())[-controls.DEPARTED_MAX :]
+        return controls.GroupStart(
+            start, row.index, row.name, row.picture, row.named_at, row.pictured_at, heads, departed
+        )  # fmt: skip
 
     # --- taking ---------------------------------------------------------------------------------
 
@@ -205,12 +208,17 @@ class Welcomes:
     def begin(self, said: controls.GroupStart, known: Membership, epoch: int, states: dict[int, int]) -> None:
         """This device knows the group from now on."""
         group, before = known.group, self._known.row(known.group)
-        row = before or GroupRow(group=group, standing=GroupStanding.INVITED)
+        row = before or new_row(group, self._context.now)
         earlier = [at for at in said.heads if at.index < said.index]
+        departures = {
+            account: LeftAt(index, self._context.now)
+            for account, index in said.departed
+            if index <= said.index and account not in known.roster.members
+        }
         row = replace(
             row, standing=GroupStanding.JOINED, genesis=known.genesis, index=said.index, epoch=max(epoch, row.epoch),
             name=said.name, picture=said.picture, named_at=said.named_at, pictured_at=said.pictured_at,
-            heads=(*earlier, HeadAt(said.index, known.head)), departures={},
+            heads=(*earlier, HeadAt(said.index, known.head)), departures=departures,
             joined_at=row.joined_at or self._context.now,
             states={account: state for account, state in states.items() if state != MemberState.JOINED},
         )  # fmt: skip

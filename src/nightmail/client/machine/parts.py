@@ -319,8 +319,8 @@ class Parts:
 
     # --- signals: messages ----------------------------------------------------------------------
 
-    def number_answered(self, stream: OutgoingStream, n: int, round_: int, said: Said) -> None:
-        self.answers.take(stream, n, round_, said)
+    def number_answered(self, stream: OutgoingStream, n: int, round_: int, said: Said, *, is_void: bool) -> None:
+        self.answers.take(stream, n, round_, said, is_void=is_void)
 
     def message_stored(self, message: Message) -> None:
         self.presence.message_stored(message)

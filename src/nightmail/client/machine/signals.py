@@ -42,8 +42,9 @@ class Signals(Protocol):
         ...
 
     # --- messages
-    def number_answered(self, stream: OutgoingStream, n: int, round_: int, said: Said) -> None:
-        """The server answered a number of a stream; `round_` is the one in which it was sent."""
+    def number_answered(self, stream: OutgoingStream, n: int, round_: int, said: Said, *, is_void: bool) -> None:
+        """The server answered a number of a stream; `round_` is the one in which it was sent. `is_void`: it was told
+        that the number is given up."""
         ...
 
     def message_stored(self, message: Message) -> None:

@@ -35,6 +35,9 @@ from .ticks import Ticks
 
 RENUMBERED_MAX = 256
 """How many numbers in a row may turn out to be used before the stream waits for its schedule."""
+NOT_MEMBER_MS = 2 * 3_600_000
+"""So long a message waits for a group that this device believes to be in. An account's new devices are told to its
+groups within the hour. Who was removed and never got the notice, because it was away for a month, learns it so."""
 UNEXPECTED = "unexpected_answer"
 """The reason of a failure if the server answered a send with something that answers no send."""
 
@@ -47,14 +50,16 @@ class Answers:
         self._context, self._lists, self._streams, self._sending = context, lists, streams, sending
         self._control_copies, self._ticks = control_copies, ticks
 
-    def take(self, stream: OutgoingStream, n: int, round_: int, said: Said) -> None:
+    def take(self, stream: OutgoingStream, n: int, round_: int, said: Said, *, is_void: bool) -> None:
         if (row := stream.rows.get(n)) is None:
             return  # an answer to an earlier attempt was final
+        if row.void and not is_void and isinstance(said, Refusal):
+            return  # about what was given up since; the void itself is answered, too
         match said:
             case Accepted() | GroupAccepted():
                 self._accepted(stream, row, said)
             case NumberVoided() if row.void:
-                pass  # about a late copy of what was given up; the void itself is answered, too
+                pass  # about another copy of the void, which is answered, too
             case Settled() | IdReused() if not row.void:
                 self._renumber(stream, row)
             case Settled() | NumberVoided() | IdReused():
@@ -69,8 +74,7 @@ class Answers:
                 self._context.signals.group_is_stale(row.to, said)
                 if round_ == stream.round:
                     self._again(stream)
-            case NotMember() if self._context.signals.is_member(row.to) and not row.void:
-                # The group's shard has not heard yet of this device, or of its account.
+            case NotMember() if self._is_to_join(row):
                 self._sending.pause(stream)
             case Refusal() if round_ != stream.round and said.retry:
                 pass  # the next round asks again
@@ -92,6 +96,11 @@ class Answers:
             case _:
                 self._streams.fail(row, _reason(said))
                 self._sending.void(stream, row, _reason(said))
+
+    def _is_to_join(self, row: Outgoing) -> bool:
+        """Whether the group's shard may only not have heard yet of this device, or of its account."""
+        is_new = self._context.now < row.composed_at + NOT_MEMBER_MS
+        return is_new and not row.void and self._context.signals.is_member(row.to)
 
     def _accepted(self, stream: OutgoingStream, row: Outgoing, said: Accepted | GroupAccepted) -> None:
         if said.id != row.id or said.tag not in (b"", row.tag):

@@ -200,7 +200,8 @@ class Sending:
 
     def _say(self, stream: OutgoingStream, n: int, body: Sent | Voided | GroupSent | GroupVoided | GroupSealed) -> None:
         round_, answered = stream.round, self._context.signals.number_answered
-        self._context.ask(body, lambda said: answered(stream, n, round_, said))
+        is_void = isinstance(body, Voided | GroupVoided)
+        self._context.ask(body, lambda said: answered(stream, n, round_, said, is_void=is_void))
 
     # --- what must be there first ---------------------------------------------------------------
 

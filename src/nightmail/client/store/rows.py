@@ -161,6 +161,8 @@ class Trusted(Struct, frozen=True):
     """When this key replaced another; 0: it is the first one."""
     left: dict[int, int] = {}
     """Device → when a list was first seen that no longer names it. Its earlier entries may still come."""
+    former: bytes = b""
+    """The newest list of the key before this one, as it was signed. What its devices signed may still come."""
 
 
 class Missed(Struct, frozen=True):

@@ -29,6 +29,8 @@ LEFT_MS = 31 * DAY_MS
 """How long after a device left its account's list its entries may still come: the server keeps them for 30 days."""
 FORMER_MAX = 128
 """How many devices of an account's former keys are kept without a session: a key can change every minute."""
+FORMER_MS = 3_600_000
+"""So long after a key was replaced here, what was signed under it is believed."""
 UNSIGNED = "it is not signed"
 SKEW_MS = 60_000
 """How far the server's clock may be ahead of this device's."""
@@ -48,6 +50,14 @@ class BelievedLists:
         if (known := self._lists.get(account)) is None and (row := self._context.store.trusted(account)) is not None:
             known = self._lists[account] = check_list(row.signed, account)
         return known
+
+    def former(self, account: int) -> SignedDeviceList | None:
+        """The newest list of the key that the account had until a short while ago. What its devices signed before may
+        be read only now; later a stolen device could still sign with it."""
+        row = self.row(account)
+        if row is None or not row.former or self._context.now > row.changed_at + FORMER_MS:
+            return None
+        return check_list(row.former, account)
 
     def row(self, account: int) -> Trusted | None:
         return self._context.store.trusted(account)
@@ -207,11 +217,12 @@ class BelievedLists:
             context.store.drop_peer(device)  # another device now has the same number
             context.store.drop_claim(device)
             del left[device]
-        held = row.verified or row.held
-        self._store(Trusted(account, signed.signed, held=held, changed_at=context.now, left=left), signed)
+        held, was_verified = row.verified or row.held, row.verified
+        row = Trusted(account, signed.signed, held=held, changed_at=context.now, left=left, former=known.signed)
+        self._store(row, signed)
         for device in left:
             context.store.drop_claim(device)
-        context.tell(SecurityCodeChanged(account, context.handle(account), row.verified))
+        context.tell(SecurityCodeChanged(account, context.handle(account), was_verified))
         context.signals.key_changed(account)
 
     def _store(self, row: Trusted, signed: SignedDeviceList) -> None:

@@ -1,0 +1,106 @@
+"""Somebody leaves, is removed or registers again, while other things are under way."""
+
+from __future__ import annotations
+
+from nightmail.client.group_events import GroupChangeRefused
+from nightmail.client.outbox.answers import NOT_MEMBER_MS
+from nightmail.client.store.group_rows import GroupStanding
+from nightmail.model.records import GroupVoided
+from nightmail.model.refusals import NotMember
+from nightmail.model.roster import Departure, GroupReceipts, GroupSettings, Removal, SettingsChange
+from nightmail.model.words import Reason
+from nightmail.wire.items import Devices, Entries, FromServer, Gone
+from tests.client.groups.town import a_group, a_town, change, members, texts, writes
+from tests.client.sealed_town import register_again, said_by
+
+
+def test_a_removal_is_learned_although_the_server_no_longer_shows_the_chain() -> None:
+    town, people = a_town("ada", "bob", "cleo")
+    ada, bob = people[:2]
+    group = a_group(town, *people)
+    bob.cut()
+    message = writes(bob, group, "am I in?")
+    for made in (SettingsChange(GroupSettings(receipts=GroupReceipts.NONE)), Removal((bob.me.account,))):
+        change(town, ada, group, made)
+    kept: list[FromServer] = []
+
+    def meddle(to: int, item: FromServer) -> FromServer | None:
+        if to == bob.me.device and isinstance(item, Devices):
+            kept.append(item)  # the list by which the changes are judged comes late
+            return None
+        return item
+
+    town.meddle = meddle
+    bob.connect()
+    for _ in range(4):
+        bob.exchange()
+    town.meddle = lambda device, item: item
+    assert bob.session is not None
+    bob.session.out += kept
+    town.settle()
+    row = bob.store.group(group)
+    assert row is not None
+    assert row.standing is GroupStanding.REMOVED
+    assert bob.state(message) == "failed"
+
+
+def test_a_message_to_a_group_that_the_server_keeps_refusing_fails_in_the_end() -> None:
+    town, people = a_town("ada", "bob", "cleo")
+    ada, bob = people[:2]
+    group = a_group(town, *people)
+    bob.cut()
+    change(town, ada, group, Removal((bob.me.account,)))
+
+    def meddle(to: int, item: FromServer) -> FromServer:
+        if to == bob.me.device and isinstance(item, Entries):
+            return Gone(item.lane, item.first, item.first + len(item.entries) - 1, Reason.EXPIRED)
+        return item
+
+    town.meddle = meddle  # it was away for so long that the notice has expired
+    bob.connect()
+    message = writes(bob, group, "is anybody there?")
+    town.settle()
+    assert bob.state(message) == "pending"
+    town.wait(NOT_MEMBER_MS)
+    town.settle()
+    failed = bob.store.message(message.id)
+    assert failed is not None
+    assert (failed.state.name, failed.reason) == ("FAILED", "not_member")
+
+
+def test_a_message_that_was_given_up_is_voided_under_its_own_id() -> None:
+    town, people = a_town("ada", "bob", "cleo")
+    ada, bob, cleo = people
+    group = a_group(town, *people)
+    writes(bob, group, "before")
+    town.settle()
+    bob.machine.groups(town.now).changes.change(group, lambda _: Departure(), lambda _: None)
+    message = writes(bob, group, "after all")  # on its way behind the departure
+    bob.carry_up()
+    answers = bob.machine.parts.answers
+    stream = next(each for each in bob.machine.parts.streams if message.id in {r.id for r in each.rows.values()})
+    n = stream.floor
+    town.settle(ada, cleo)
+    bob.carry_down()
+    assert stream.rows[n].void == "not_member"
+    answers.take(stream, n, stream.round, NotMember(group), is_void=False)  # to a copy that was sent before
+    town.settle()
+    assert [(voided.n, voided.id) for voided in said_by(bob, GroupVoided)][-1] == (n, message.id)
+    assert bob.state(message) == "failed"
+
+
+def test_a_change_is_believed_although_its_author_has_registered_again_since() -> None:
+    town, people = a_town("ada", "bob", "cleo")
+    ada, bob, cleo = people
+    group = a_group(town, *people)
+    writes(ada, group, "before")
+    town.settle()
+    bob.cut()
+    change(town, ada, group, Removal((cleo.me.account,)))
+    register_again(town, ada).connect()
+    town.settle()
+    bob.connect()
+    town.settle()
+    assert members(bob, group) == sorted([ada.me.account, bob.me.account])
+    assert bob.told(GroupChangeRefused) == []
+    assert texts(bob, group) == ["before"]
