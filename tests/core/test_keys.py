@@ -12,7 +12,7 @@ from nightmail.model.effects import Dismissed, Low
 from nightmail.model.forms import LAST_RESORT, kem_id, key_id
 from nightmail.model.ids import SERVER, account_id, device_id
 from nightmail.model.limits import DAY_MS, FoldLimits
-from nightmail.model.records import Claimed, Closed, Published, Unlinked
+from nightmail.model.records import Claimed, Closed, KeysAsked, Published, Unlinked
 from nightmail.model.refusals import IdentityFixed, NoKeys, RateLimited, UnknownDevice
 from nightmail.model.rows import Claim, Keys
 from tests.core.world import START, Person, World, published
@@ -382,3 +382,24 @@ def test_a_row_of_keys_is_never_heavier_than_it_may_be() -> None:
     assert keys is not None
     assert (len(keys.one_time), len(keys.one_time_kem), len(keys.claims)) == (200, 40, 64)
     assert 170_000 < len(encode_row(keys)) < 180 * 1_024
+
+
+# --- without taking any -----------------------------------------------------------------------
+
+
+def test_who_asks_for_keys_gets_those_that_everybody_gets_and_takes_none(
+    world: World, alice: Person, bob: Person
+) -> None:
+    body = published(bob[1], range(2, 5), range(2, 4))
+    world.do(bob[1], body)
+    before = world.keys(bob[1])
+    for _ in range(20):
+        shown = world.do(alice[1], KeysAsked(bob[1]))
+        assert shown == Bundle(bob[1], 101, body.identity, body.signed, body.last_resort, None)
+    assert world.keys(bob[1]) == before
+
+
+def test_nobody_has_keys_that_were_not_published(world: World, alice: Person, bob: Person) -> None:
+    assert world.do(alice[1], KeysAsked(bob[1])) == NoKeys(bob[1])
+    stranger = device_id(account_id("nobody"), 1)
+    assert world.do(alice[1], KeysAsked(stranger)) == UnknownDevice(stranger)

@@ -6,7 +6,7 @@ from nightmail.gateway.budgets import LOW_MS, Budgets
 from nightmail.gateway.counters import Counters
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.model.ids import account_id, device_id
-from nightmail.model.records import Claimed
+from nightmail.model.records import Claimed, KeysAsked
 from nightmail.model.refusals import RateLimited
 from nightmail.wire.items import Answered
 from tests.gateway.rig import ADA, PHONE, TABLET, a_message, a_town
@@ -101,3 +101,13 @@ def test_an_account_above_its_bytes_is_not_read_from_until_it_may_again() -> Non
     held.append(ada.link.held)
     town.wait(80)
     assert [*held, ada.link.held] == [False, True, True, False]
+
+
+def test_who_only_asks_for_keys_has_the_budget_of_fellow_members() -> None:
+    limits = GatewayLimits(fellow_claims_per_minute=3, address_fellow_claims_per_minute=5)
+    budgets, counters = a_budget(limits)
+    phone, other = device_id(account_id("cleo"), 1), device_id(account_id("dan"), 1)
+    asked = [budgets.wait_ms(device, HOUSE, KeysAsked(TABLET), 0) for device in [phone] * 4 + [other] * 3]
+    assert [wait == 0 for wait in asked] == [True, True, True, False, True, False, False]
+    assert counters.claims_limited == 3
+    assert claims(budgets, [phone]) == 1

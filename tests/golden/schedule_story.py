@@ -16,12 +16,14 @@ from nightmail.model.records import (
     ClockSetBack,
     Closed,
     Discarded,
+    KeysAsked,
     LettersSettled,
     Read,
     Record,
     Replayed,
     Resealed,
     ScheduleCancelled,
+    SchedulesAsked,
     Span,
     Unlinked,
     encode_record,
@@ -31,7 +33,7 @@ from nightmail.model.schedule_rows import SCHEDULED_FROM
 from nightmail.model.words import Lane
 from tests.core.group_world import GROUP
 from tests.core.schedule_world import URL, ScheduleWorld
-from tests.core.world import Person
+from tests.core.world import Person, published
 
 SLOT, SECOND, MINUTE, HOUR = 50, 1_000, 60_000, 3_600_000
 SOME_GROUP = GROUP + 10
@@ -71,6 +73,11 @@ def _into_conversations(town: ScheduleWorld, una: Person, vic: Person, wes: Pers
     for ms in (SECOND, SECOND, SECOND):
         town.wait(ms)
     town.cancel(una[1], "a")
+    town.do(una[2], SchedulesAsked((1, 2, 5, 99)))
+    town.do(una[1], KeysAsked(vic[1]))
+    town.do(vic[1], published(vic[1], range(2, 4), range(2, 4)))
+    town.do(una[1], KeysAsked(vic[1]))
+    town.do(una[1], KeysAsked(vic[1] + 9))
     box = town.mailbox(vic[1])
     assert box is not None
     town.do(vic[1], Acked(Lane.NORMAL, box.lanes[Lane.NORMAL].head))

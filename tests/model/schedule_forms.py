@@ -22,6 +22,7 @@ from nightmail.model.records import (
     ScheduleCancelled,
     Scheduled,
     ScheduleLooked,
+    SchedulesAsked,
     SchedulesEnded,
 )
 from nightmail.model.schedule_rows import GroupContent, GroupTarget, PairContent, PairTarget
@@ -48,6 +49,8 @@ WELL_FORMED_SCHEDULES: dict[str, AnyBody] = {
     "a message that is sealed again": Resealed(ID, PAIR),
     "a message of another own device that is sealed again": Resealed(FOREIGN_ID, IN_GROUP),
     "a cancelled message": ScheduleCancelled(BOB, ID),
+    "a question about schedules": SchedulesAsked((1,)),
+    "a question about as many as can be": SchedulesAsked(tuple(range(1, 65))),
     "a call": CALL,
     "a call without a key": replace(CALL, key="", content=b""),
     "a call that failed": ENDED,
@@ -55,6 +58,9 @@ WELL_FORMED_SCHEDULES: dict[str, AnyBody] = {
 }
 
 MALFORMED_SCHEDULES: dict[str, tuple[AnyBody, str]] = {
+    "a question about nothing": (SchedulesAsked(()), "not 1 to 64 serials"),
+    "a question about too many": (SchedulesAsked(tuple(range(1, 66))), "not 1 to 64 serials"),
+    "a question about no schedule": (SchedulesAsked((1, 0)), "serial is not between"),
     "a message for later with a foreign id": (replace(SCHEDULED, id=FOREIGN_ID), "the id begins with another device"),
     "a message for later with a short tag": (replace(SCHEDULED, tag=b""), "tag is not 16 bytes"),
     "a message for later with too short a life": (replace(SCHEDULED, life_ms=1), "life_ms is not between"),

@@ -36,6 +36,7 @@ from nightmail.model.answers import (
     GroupHead,
     Joined,
     Said,
+    SchedulesFound,
     ScheduleTaken,
     Settled,
     Stocked,
@@ -151,6 +152,8 @@ class Story:
                 return f"joined as {self.name(said.device)}"
             case ScheduleTaken():
                 return f"scheduled as {said.serial}"
+            case SchedulesFound():
+                return ", ".join(f"{each.serial} is {each.state.name.lower()}" for each in said.schedules)
             case refusals.StaleDevices(_, missing, extra, rekeyed):
                 found = {"missing": missing, "extra": extra, "with new keys": rekeyed}
                 parts = [f"{what} {', '.join(map(self.name, which))}" for what, which in found.items() if which]

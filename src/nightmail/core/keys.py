@@ -16,7 +16,7 @@ from nightmail.model.answers import Bundle, Said, Stocked
 from nightmail.model.effects import Answer, Low
 from nightmail.model.forms import kem_id, key_id
 from nightmail.model.ids import DEVICE_BITS, account_of
-from nightmail.model.records import Claimed, FellowClaimed, Published
+from nightmail.model.records import Claimed, FellowClaimed, KeysAsked, Published
 from nightmail.model.refusals import IdentityFixed, NoKeys, NotMember, RateLimited, UnknownDevice
 from nightmail.model.rows import Account, Claim, Kept, Keys, Need
 
@@ -96,6 +96,22 @@ def step_fellow_claimed(state: ShardState, by: int, via: int, claimed: FellowCla
     groups = state.account_groups[account_of(claimed.device)]
     is_fellow = groups is not None and claimed.group in groups.groups
     state.effects.append(Answer(via, _claim(state, by, claimed) if is_fellow else NotMember(claimed.group)))
+
+
+def needs_keys_asked(state: ShardState, _by: int, asked: KeysAsked) -> list[Need]:
+    return _needs_keys(state, asked.device)
+
+
+def step_keys_asked(state: ShardState, _by: int, via: int, asked: KeysAsked) -> None:
+    """Show the keys that everybody gets. Nothing is taken, so nothing is remembered."""
+    device = asked.device
+    account = state.accounts[account_of(device)]
+    if account is None or device not in account.devices:
+        state.effects.append(Answer(via, UnknownDevice(device)))
+        return
+    keys = state.keys[device]
+    shown = NoKeys(device) if keys is None else _bundle(device, keys, Claim(state.elapsed, None, None))
+    state.effects.append(Answer(via, shown))
 
 
 def _claim(state: ShardState, by: int, claimed: Claimed | FellowClaimed) -> Said:
@@ -196,4 +212,5 @@ def _needs_keys(state: ShardState, device: int) -> list[Need]:
 STEPS: Steps = {
     1: {Published: (needs_published, step_published), Claimed: (needs_claimed, step_claimed)},
     4: {FellowClaimed: (needs_fellow_claimed, step_fellow_claimed)},
+    5: {KeysAsked: (needs_keys_asked, step_keys_asked)},
 }

@@ -37,6 +37,7 @@ from .groups import accounts, chain, cursors, filing, membership, missed, sendin
 from .groups import receipts as group_receipts
 from .rules import Fold
 from .schedules import firing, looking, settling, taking
+from .schedules import reading as schedule_reading
 from .state import COMING_FOLD, NEWEST_FOLD
 
 MODULES = (
@@ -67,6 +68,7 @@ MODULES = (
     looking,
     firing,
     settling,
+    schedule_reading,
     letter_endings,
 )
 

@@ -9,7 +9,7 @@ Never:   reads a row: an account's age is known from its registration at this pr
 from __future__ import annotations
 
 from nightmail.model.ids import DEVICE_BITS
-from nightmail.model.records import Claimed, FellowClaimed, SaidByDevices
+from nightmail.model.records import Claimed, FellowClaimed, KeysAsked, SaidByDevices
 from nightmail.wire.networks import networks
 
 from .counters import Counters
@@ -85,6 +85,9 @@ class Budgets:
         elif type(body) is Claimed:
             if wait_ms := self._claim_wait_ms(device >> DEVICE_BITS, address, body.device, now):
                 self._counters.refuse("claims_limited", address)
+        elif isinstance(body, KeysAsked):
+            if wait_ms := self._many_claims_wait_ms(device >> DEVICE_BITS, address, now):
+                self._counters.refuse("claims_limited", address)
         elif wait_ms := self._links.wait_ms(device >> DEVICE_BITS, now):
             self._counters.refuse("links_limited", address)
         return wait_ms
@@ -100,11 +103,13 @@ class Budgets:
 
     def _fellow_wait_ms(self, account: int, address: str, target: int, now: int) -> int:
         """A large group has many devices, so there may be many claims; but no more of one device than ever."""
-        if address:
-            if wait_ms := self._target_wait_ms(address, target, now):
-                return wait_ms
-            if wait_ms := self._address_fellow_claims.wait_ms(address, now):
-                return wait_ms
+        if address and (wait_ms := self._target_wait_ms(address, target, now)):
+            return wait_ms
+        return self._many_claims_wait_ms(account, address, now)
+
+    def _many_claims_wait_ms(self, account: int, address: str, now: int) -> int:
+        if address and (wait_ms := self._address_fellow_claims.wait_ms(address, now)):
+            return wait_ms
         return self._fellow_claims.wait_ms(account, now)
 
     def _target_wait_ms(self, address: str, target: int, now: int) -> int:

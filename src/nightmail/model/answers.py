@@ -7,6 +7,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from . import refusals
+from .schedule_rows import ScheduleState
 
 
 class Accepted(Struct, frozen=True, array_like=True, gc=False, tag=1):
@@ -90,7 +91,34 @@ class ScheduleTaken(Struct, frozen=True, array_like=True, gc=False, tag=12):
     deliver_at: int
 
 
+class ScheduleFate(Struct, frozen=True, array_like=True, gc=False):
+    """How far one schedule has come."""
+
+    serial: int
+    id: str
+    by: int
+    """The device that sealed it last; 0: it is a call to a webhook."""
+    state: ScheduleState
+    is_stale: bool
+    """It waits to be sealed again."""
+    deliver_at: int
+    error: str
+    """A word: why it failed."""
+    n: int
+    """Its number in the stream of `by`, once it was fired into a conversation."""
+    at: int
+    """Its stamp there."""
+    group_seq: int
+    """Its number in the group, if it was fired into one."""
+
+
+class SchedulesFound(Struct, frozen=True, array_like=True, gc=False, tag=13):
+    """Those of the schedules asked for that are not forgotten."""
+
+    schedules: tuple[ScheduleFate, ...]
+
+
 Answer: TypeAlias = (
-    Accepted | Settled | Joined | Done | Stocked | Bundle | GroupAccepted | GroupHead | ScheduleTaken
+    Accepted | Settled | Joined | Done | Stocked | Bundle | GroupAccepted | GroupHead | ScheduleTaken | SchedulesFound
 )  # fmt: skip
 Said: TypeAlias = Answer | refusals.AnyRefusal

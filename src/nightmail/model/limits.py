@@ -94,7 +94,8 @@ class FoldLimits(Struct, frozen=True, array_like=True):
     reseal_ms: int = DAY_MS
     """A message whose recipients' devices have changed waits so long after its time to be sealed again."""
     schedules_kept_ms: int = 7 * DAY_MS
-    """How long a scheduled message is shown after it has ended. Its content is gone at once."""
+    """How long a scheduled message is shown after it has ended; into a conversation, for 30 days at least. Its content
+    is gone at once."""
     call_patience_ms: int = 30_000
     """A call whose outcome is not told within this time is made again: its caller may have crashed."""
     retry_after_ms: int = 3_600_000

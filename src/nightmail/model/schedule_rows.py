@@ -124,6 +124,8 @@ class Schedule(Struct, array_like=True):
     """A word: why it failed, or why the last call did."""
     letter: int = 0
     """The offset of its dead letter; 0: it has none."""
+    group_seq: int = 0
+    """Its number in the group, once it was fired into one."""
 
 
 class AccountSchedules(Struct, array_like=True):

@@ -134,7 +134,7 @@ def test_an_ended_one_is_shown_for_a_while_and_then_forgotten_with_its_names(wor
     for number in range(257):
         world.schedule(ada[1], bob, 10_000 if number == 256 else 1_000, name=f"n{number}")
     world.wait(1_000)
-    world.wait(7 * DAY_MS - 1)
+    world.wait(30 * DAY_MS - 1)
     assert world.row(ada, 1) is not None
     world.wait(1_000)
     assert world.row(ada, 1) is None

@@ -192,7 +192,10 @@ def step_fired(state: ShardState, _by: int, _via: int, fired: GroupFired) -> Non
     state.streams.put((by, number), stream, state.offset)
     state.groups.put(number, group, state.offset)
     fan_message(state, group, roster, by, sent, _life_ms(group, sent))
-    state.tell(account_of(by), FiringSettled(account_of(by), fired.serial, FiringOutcome.FILED, sent.n, group.at))
+    settled = FiringSettled(
+        account_of(by), fired.serial, FiringOutcome.FILED, sent.n, group.at, group_seq=group.seq
+    )  # fmt: skip
+    state.tell(account_of(by), settled)
 
 
 def _as_sent(fired: GroupFired, count: int) -> GroupSent:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from nightmail.core.receipts import note
 from nightmail.core.state import ShardState, missing_pair, missing_row
 from nightmail.model.ids import SERVER
+from nightmail.model.limits import DAY_MS
 from nightmail.model.records import Receipted, ScheduleLooked
 from nightmail.model.rows import Kept, Need, PendingReceipt
 from nightmail.model.schedule_rows import (
@@ -31,6 +32,9 @@ NEWS_SPANS = 64
 
 PAST_MS = 60_000
 """A request may be on its way, or be repeated, for so long: what was for now is still for now."""
+
+KEPT_MS = 30 * DAY_MS
+"""What went into a conversation is shown for so long at least, unless messages live shorter."""
 
 # --- what must be in memory -------------------------------------------------------------------
 
@@ -99,8 +103,13 @@ def end(state: ShardState, account: int, serial: int, schedule: Schedule, new: S
 
 
 def forgotten_at(state: ShardState, schedule: Schedule) -> int:
-    """Until then it is shown; and not before a request that is repeated would be refused as too late."""
-    kept_ms = state.shard.limits.schedules_kept_ms
+    """Until then it is shown; and not before a request that is repeated would be refused as too late.
+
+    What went into a conversation is kept as long as messages are: a device that was away learns the outcome.
+    """
+    limits = state.shard.limits
+    is_call = isinstance(schedule.target, CallTarget)
+    kept_ms = limits.schedules_kept_ms if is_call else max(limits.schedules_kept_ms, min(limits.ttl_ms, KEPT_MS))
     return max(state.now + kept_ms, schedule.deliver_at + PAST_MS + 1)
 
 

@@ -1,7 +1,7 @@
 """What an account may ask about its schedules: one, some by their serials, or a page of those in one state.
 
 Knows:   the rows of one account.
-Never:   is part of the fold, or shows content.
+Never:   changes a row, or shows content.
 """
 
 from __future__ import annotations
@@ -10,7 +10,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from nightmail.core.rights import check_rights
+from nightmail.core.rules import Steps
 from nightmail.core.state import ShardState, missing_pair, missing_row
+from nightmail.model.answers import Said, ScheduleFate, SchedulesFound
+from nightmail.model.effects import Answer
+from nightmail.model.ids import account_of
+from nightmail.model.records import SchedulesAsked
 from nightmail.model.rows import Kept, Need
 from nightmail.model.schedule_rows import (
     NO_STATE,
@@ -77,6 +83,27 @@ def some(state: ShardState, account: int, serials: Sequence[int]) -> list[Schedu
     return [seen for seen in found if seen]
 
 
+def needs_asked(state: ShardState, by: int, asked: SchedulesAsked) -> list[Need]:
+    account = account_of(by)
+    missing = needs_some(state, account, asked.serials)
+    missing_row(state.accounts, Kept.ACCOUNT, account, missing)
+    return missing
+
+
+def step_asked(state: ShardState, by: int, via: int, asked: SchedulesAsked) -> None:
+    """A device asks through the log: so the answer is never older than the news that made it ask."""
+    account = account_of(by)
+    said: Said | None = check_rights(by, state.accounts[account], account)
+    if said is None:
+        said = SchedulesFound(tuple(_fate(seen) for seen in some(state, account, asked.serials)))
+    state.effects.append(Answer(via, said))
+
+
+def _fate(seen: ScheduleSeen) -> ScheduleFate:
+    s = seen.schedule
+    return ScheduleFate(seen.serial, s.id, s.by, s.state, s.is_stale, s.deliver_at, s.error, s.n, s.at, s.group_seq)
+
+
 # --- a page -----------------------------------------------------------------------------------
 
 
@@ -131,3 +158,6 @@ def _find(
 def _seen(state: ShardState, account: int, serial: int) -> ScheduleSeen | None:
     schedule = state.schedules[account, serial]
     return ScheduleSeen(serial, schedule) if schedule else None
+
+
+STEPS: Steps = {5: {SchedulesAsked: (needs_asked, step_asked)}}

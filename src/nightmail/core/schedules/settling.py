@@ -40,7 +40,7 @@ def step_firing_settled(state: ShardState, _by: int, _via: int, settled: FiringS
     assert schedule is not None
     assert schedule.state is PROCESSING, schedule.state
     if settled.outcome is FiringOutcome.FILED:
-        schedule.n, schedule.at = settled.n, settled.at
+        schedule.n, schedule.at, schedule.group_seq = settled.n, settled.at, settled.group_seq
         _miss_copies(state, account, serial, schedule)
         end(state, account, serial, schedule, DELIVERED)
     elif settled.outcome is FiringOutcome.REFUSED:

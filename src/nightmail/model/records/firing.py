@@ -86,6 +86,8 @@ class FiringSettled(Body, frozen=True, tag=120):
     """Its stamp."""
     error: str = ""
     """A word, if it was not."""
+    group_seq: int = 0
+    """If it was filed in a group: its number there."""
 
     def home(self, by: int) -> int:
         return self.account

@@ -83,9 +83,28 @@ class Claimed(Body, frozen=True, tag=24):
         return out_of(self.device, 1, DEVICE_MAX, "device") or out_of(self.request, 1, NUMBER_MAX, "request")
 
 
-__all__ = ("Claimed", "Published")
-Bodies: TypeAlias = Published | Claimed
-DeviceBodies: TypeAlias = Published | Claimed
+class KeysAsked(Body, frozen=True, tag=140):
+    """A sender asks for the keys of `device` that everybody gets, and takes none: for a message that is sealed now and
+    delivered later."""
+
+    said_by = Author.DEVICE
+    since = 5
+    pace = Pace.CLAIM
+    frees_space = False
+    answered_by = (Bundle,)
+
+    device: int
+
+    def home(self, by: int) -> int:
+        return account_of(self.device)
+
+    def form(self, by: int, limits: Form) -> Complaint:
+        return out_of(self.device, 1, DEVICE_MAX, "device")
+
+
+__all__ = ("Claimed", "KeysAsked", "Published")
+Bodies: TypeAlias = Published | Claimed | KeysAsked
+DeviceBodies: TypeAlias = Published | Claimed | KeysAsked
 
 
 def _not_ascending(

@@ -6,7 +6,7 @@ import re
 from enum import IntEnum
 from typing import TypeAlias
 
-from nightmail.model.answers import Done, ScheduleTaken
+from nightmail.model.answers import Done, SchedulesFound, ScheduleTaken
 from nightmail.model.forms import (
     ACCOUNT_MAX,
     NUMBER_MAX,
@@ -24,6 +24,8 @@ from nightmail.model.words import Kind
 from .body import Author, Body, Pace
 from .messages import enveloped
 
+ASKED_MAX = 64
+"""Schedules in one question."""
 KEY_CHARS = 128
 """Of an idempotency key."""
 ERROR = re.compile(r"[a-z0-9_]{1,32}\Z")
@@ -121,6 +123,26 @@ class ScheduleCancelled(Body, frozen=True, tag=114):
         return out_of(self.account, 1, ACCOUNT_MAX, "account") or wrong_schedule(self.id)
 
 
+class SchedulesAsked(Body, frozen=True, tag=141):
+    """How far have the account's schedules with these serials come? A device asks when it was told to look again."""
+
+    said_by = Author.DEVICE
+    since = 5
+    pace = Pace.ITEM
+    frees_space = False
+    answered_by = (SchedulesFound,)
+
+    serials: tuple[int, ...]
+
+    def home(self, by: int) -> int:
+        return account_of(by)
+
+    def form(self, by: int, limits: Form) -> Complaint:
+        if not 1 <= len(self.serials) <= ASKED_MAX:
+            return f"not 1 to {ASKED_MAX} serials"
+        return next((wrong for serial in self.serials if (wrong := out_of(serial, 1, NUMBER_MAX, "serial"))), None)
+
+
 class CallScheduled(Body, frozen=True, tag=115):
     """A call to a webhook, later. The server said it: it has checked that the address is allowed.
 
@@ -193,9 +215,11 @@ class CallEnded(Body, frozen=True, tag=116):
         )
 
 
-__all__ = ("CallEnded", "CallOutcome", "CallScheduled", "Resealed", "ScheduleCancelled", "Scheduled")
-Bodies: TypeAlias = Scheduled | Resealed | ScheduleCancelled | CallScheduled | CallEnded
-DeviceBodies: TypeAlias = Scheduled | Resealed | ScheduleCancelled
+__all__ = (
+    "CallEnded", "CallOutcome", "CallScheduled", "Resealed", "ScheduleCancelled", "Scheduled", "SchedulesAsked",
+)  # fmt: skip
+Bodies: TypeAlias = Scheduled | Resealed | ScheduleCancelled | SchedulesAsked | CallScheduled | CallEnded
+DeviceBodies: TypeAlias = Scheduled | Resealed | ScheduleCancelled | SchedulesAsked
 
 
 def wrong_schedule(ident: str) -> Complaint:
