@@ -8,6 +8,7 @@ from nightmail.e2ee.errors import (
     IdentityChanged,
     KeySpent,
     NoSession,
+    NotLasting,
     PrekeyGone,
     Rejected,
     Undecipherable,
@@ -15,7 +16,7 @@ from nightmail.e2ee.errors import (
     WrongDevice,
 )
 from nightmail.e2ee.header import HEADER_BYTES, MADE_MAX
-from nightmail.e2ee.peers import RESTART_MS, SESSIONS_MAX
+from nightmail.e2ee.peers import ONCE, RESTART_MS, SESSIONS_MAX, Peer
 
 from .devices import NOW, Device, acquainted, pair
 
@@ -279,3 +280,57 @@ def test_a_session_that_was_answered_is_not_replaced_at_once() -> None:
     assert peers.may_restart(ada.peer(bob), ada.now)
     ada.open(bob, bob.seal(ada, b"yes"))
     assert not peers.may_restart(ada.peer(bob), ada.now + RESTART_MS - 1)
+
+
+# --- messages for later -----------------------------------------------------------------------
+
+
+def sealed_once(by: Device, to: Device, text: bytes) -> bytes:
+    known = Peer.of(to.keys.address, to.keys.identity.public)
+    return peers.seal_once(by.keys, known, to.bundle(), text, by.chance)
+
+
+def test_a_message_for_later_opens_once_and_begins_no_session() -> None:
+    ada, bob = Device("ada"), Device("bob", stock=0)
+    later = sealed_once(ada, bob, b"later")
+    assert bob.open(ada, later) == b"later"
+    assert not bob.peers[ada.device].ready
+    with pytest.raises(PrekeyGone):
+        bob.open(ada, later)
+
+
+def test_a_message_for_later_changes_no_session_that_there_is() -> None:
+    ada, bob = Device("ada"), Device("bob", stock=0)
+    later = sealed_once(ada, bob, b"later")
+    ada.begin(bob, bob.bundle())
+    assert bob.open(ada, ada.seal(bob, b"now")) == b"now"
+    before = bob.peers[ada.device]
+    assert bob.open(ada, later) == b"later"
+    assert bob.peers[ada.device] == before
+    assert ada.open(bob, bob.seal(ada, b"answer")) == b"answer"
+
+
+def test_a_session_that_is_kept_never_has_the_time_of_one_that_is_not() -> None:
+    ada, bob = pair()
+    ada.peers[bob.device] = peers.begin(
+        ada.keys, Peer.of(bob.keys.address, bob.keys.identity.public), bob.bundle(), ada.chance, ONCE
+    )
+    assert ada.peers[bob.device].sessions[0].made > ONCE
+    assert bob.open(ada, ada.seal(bob, b"hello")) == b"hello"
+    assert bob.peers[ada.device].ready
+
+
+def test_nothing_for_later_is_sealed_with_a_one_time_key() -> None:
+    ada, bob = pair()
+    with pytest.raises(NotLasting):
+        sealed_once(ada, bob, b"later")
+
+
+def test_nothing_for_later_is_sealed_for_another_device_than_the_listed_one() -> None:
+    ada, bob, eve = Device("ada"), Device("bob", stock=0), Device("eve", stock=0)
+    known = Peer.of(bob.keys.address, bob.keys.identity.public)
+    with pytest.raises(WrongDevice):
+        peers.seal_once(ada.keys, known, eve.bundle(), b"later", ada.chance)
+    stranger = Peer.of(bob.keys.address, eve.keys.identity.public)
+    with pytest.raises(IdentityChanged):
+        peers.seal_once(ada.keys, stranger, bob.bundle(), b"later", ada.chance)

@@ -166,11 +166,11 @@ def make_lists(recorded: dict[str, dict[str, str]]) -> Made:
     }  # fmt: skip
 
 
-def make_set_up(one_time: int, recorded: dict[str, dict[str, str]]) -> Made:
+def make_set_up(one_time: int, recorded: dict[str, dict[str, str]], made: int = NOW) -> Made:
     ada, bob = End("ada", recorded, 0), End("bob", recorded, one_time)
     drawn = len(ada.chance.drawn)
     bundle = bundles.decode_bundle(bob.bundle())
-    agreed, block = pqxdh.initiate(ada.keys, bundle, ada.chance, NOW)
+    agreed, block = pqxdh.initiate(ada.keys, bundle, ada.chance, made)
     secrets = keys.find(bob.keys, block.signed_id, block.one_time_id, block.kem_id, block.ephemeral)
     assert pqxdh.respond(bob.keys, ada.keys.address, ada.keys.identity.public, block, secrets) == agreed
     own = ada.chance.draw(32)
@@ -180,7 +180,7 @@ def make_set_up(one_time: int, recorded: dict[str, dict[str, str]]) -> Made:
         "responder": bob.told(),
         "bundle": bob.bundle().hex(),
         "ephemeral_private": ada.chance.drawn[drawn].hex(),
-        "made": str(NOW),
+        "made": str(made),
         "block": block.encode().hex(),
         "transcript": agreed.transcript.hex(),
         "secret": agreed.secret.hex(),
@@ -189,6 +189,18 @@ def make_set_up(one_time: int, recorded: dict[str, dict[str, str]]) -> Made:
             "root": first.root.hex(), "sending": first.sending.hex(),
         },
     }  # fmt: skip
+
+
+def make_scheduled(recorded: dict[str, dict[str, str]]) -> Made:
+    """A message for later: the set-up of its session, and the one envelope that it carries."""
+    ada, bob = End("ada", recorded, 0), End("bob", recorded, 0)
+    text = pad(b"happy birthday")
+    bundle = bundles.decode_bundle(bob.bundle())
+    sealed = peers.seal_once(ada.keys, Peer.of(bob.keys.address, bob.keys.identity.public), bundle, text, ada.chance)
+    before = Peer.of(ada.keys.address, ada.keys.identity.public)
+    opened = peers.open_sealed(bob.keys, before, sealed, bob.chance, NOW)
+    assert (opened.plaintext, opened.peer) == (text, before)
+    return {**make_set_up(0, recorded, peers.ONCE), "plaintext": text.hex(), "sealed": sealed.hex()}
 
 
 SCRIPT = "a1 a2 <2 <1 b3 b4 >4 a5 <5 >3 a6 b7 a8 <8 >7 b9 >9 <6"
@@ -262,6 +274,7 @@ def make(recorded: dict[str, dict[str, str]]) -> dict[Path, Made]:
         FOLDER / "set-up.json": {
             "with_one_time_keys": make_set_up(1, recorded), "exhausted": make_set_up(0, recorded),
         },
+        FOLDER / "scheduled.json": make_scheduled(recorded),
         FOLDER / "conversation.json": make_conversation(recorded),
         FOLDER / "group-chain.json": make_group_chain(recorded),
         FOLDER / "sender-keys.json": make_sender_keys(recorded),

@@ -9,6 +9,7 @@
     │   ├── WeakKey               a key agreement without a secret in it
     │   ├── IdentityChanged       not the key that is known: the security code has changed
     │   ├── WrongDevice           keys of one device, offered as those of another
+    │   ├── NotLasting            one-time keys, offered for a message that is delivered later
     │   ├── NotListed             a device that its account's list does not name
     │   ├── ListRolledBack, ListForked, AccountKeyChanged
     │   ├── HandleChanged         a list names another handle than the one before it, or none
@@ -84,6 +85,12 @@ class WrongDevice(Rejected):
     def __init__(self, wanted: int, got: int) -> None:
         self.wanted, self.got = wanted, got
         super().__init__(f"keys of device {got:x} were offered for device {wanted:x}")
+
+
+class NotLasting(Rejected):
+    def __init__(self, device: int) -> None:
+        self.device = device
+        super().__init__(f"one-time keys of device {device:x} were offered where none may be taken")
 
 
 class NotListed(Rejected):

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from . import ratchet, session
 from .bundles import PrekeyBundle
 from .chance import Chance
-from .errors import CannotOpen, IdentityChanged, NoSession, Undecipherable, WeakKey, WrongDevice
+from .errors import CannotOpen, IdentityChanged, NoSession, NotLasting, Undecipherable, WeakKey, WrongDevice
 from .header import MADE_MAX, InitialBlock, SealedMessage, decode_message
 from .identity import Address, PublicIdentity
 from .keys import DeviceKeys, spend
@@ -34,6 +34,9 @@ Beyond it the oldest is dropped: the younger a session, the more likely somethin
 message of a dropped session is sealed again. More sessions would make a forged header cost more: each of them is tried.
 """
 RESTART_MS = 3_600_000
+ONCE = 0
+"""The time of a session that nobody keeps. It carries one message, which may be delivered weeks after it was sealed:
+until then either end may have lost any session, and the message must not bring an old one back."""
 
 
 class Peer(Quiet, frozen=True):
@@ -76,12 +79,21 @@ class Opened(NamedTuple):
 
 def begin(keys: DeviceKeys, peer: Peer, bundle: PrekeyBundle, chance: Chance, now: int) -> Peer:
     """Begin a session. If there were others, both ends seal in the new one and still open messages of the others."""
-    if bundle.address != peer.address:
-        raise WrongDevice(peer.device, bundle.address.device)
-    if not bundle.identity.is_same(peer.identity):
-        raise IdentityChanged(peer.device)
-    made = min(max([now, *(known.made + 1 for known in peer.sessions)]), MADE_MAX)
+    _check(peer, bundle)
+    made = min(max([now, ONCE + 1, *(known.made + 1 for known in peer.sessions)]), MADE_MAX)
     return Peer(peer.address, peer.identity, _with(peer, session.begin(keys, bundle, chance, made)), now)
+
+
+def seal_once(keys: DeviceKeys, peer: Peer, bundle: PrekeyBundle, plaintext: bytes, chance: Chance) -> bytes:
+    """Seal one message in a session of its own, which is dropped here. The sessions with the device stay as they are.
+
+    Only with keys that everybody gets: a one-time key would be gone although nothing is delivered for weeks.
+    """
+    _check(peer, bundle)
+    if bundle.one_time is not None or not bundle.kem.last_resort:
+        raise NotLasting(peer.device)
+    _, sealed = session.seal(session.begin(keys, bundle, chance, ONCE), plaintext)
+    return sealed
 
 
 def may_restart(peer: Peer, now: int, restart_ms: int = RESTART_MS) -> bool:
@@ -134,10 +146,18 @@ def _open_first(
     fresh, plaintext = session.open_message(fresh, message, chance, now)
     return Opened(
         spend(keys, block.one_time_id, block.kem_id, block.ephemeral),
-        replace(peer, sessions=_with(peer, fresh)),
+        peer if block.made == ONCE else replace(peer, sessions=_with(peer, fresh)),
         plaintext,
         spent_prekey=True,
     )
+
+
+def _check(peer: Peer, bundle: PrekeyBundle) -> None:
+    """Raises unless the bundle is that of the device that the list names."""
+    if bundle.address != peer.address:
+        raise WrongDevice(peer.device, bundle.address.device)
+    if not bundle.identity.is_same(peer.identity):
+        raise IdentityChanged(peer.device)
 
 
 def _open_known(peer: Peer, message: SealedMessage, chance: Chance, now: int) -> tuple[Peer, bytes]:

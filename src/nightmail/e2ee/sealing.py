@@ -13,6 +13,7 @@ from nightmail.model.rows import Entry
 
 from . import note as notes
 from . import peers
+from .bundles import PrekeyBundle
 from .chance import SYSTEM, Chance
 from .cipher import MAC_BYTES
 from .errors import WrongDevice
@@ -37,6 +38,11 @@ def envelope_bytes_max(content: bytes) -> int:
 def seal_note(peer: Peer, note: Note) -> tuple[Peer, bytes]:
     """One device's ciphertext. Raises NoSession if a bundle must be claimed first."""
     return peers.seal(peer, notes.pack(note))
+
+
+def seal_note_once(keys: DeviceKeys, peer: Peer, bundle: PrekeyBundle, note: Note, chance: Chance = SYSTEM) -> bytes:
+    """One device's ciphertext of a message for later, in a session that nobody keeps. No state changes."""
+    return peers.seal_once(keys, peer, bundle, notes.pack(note), chance)
 
 
 def open_entry(
