@@ -13,7 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from nightmail.cli.app import COMMANDS, nightmail
+from nightmail.cli.app import COMMANDS, ROOMS, nightmail
 from nightmail.cli.errors import Exit
 from nightmail.server.process import EXIT_CODES
 from tests.cli.hand import NOBODY, Hand
@@ -47,6 +47,10 @@ def test_the_list_of_commands_says_what_each_of_them_says() -> None:
         found = nightmail.get_command(context, name)
         assert found is not None
         assert found.short_help == line
+
+
+def test_every_command_in_a_room_is_a_command() -> None:
+    assert {name for names in ROOMS.values() for name in names} <= COMMANDS.keys()
 
 
 def test_every_exit_code_stands_in_the_documentation() -> None:

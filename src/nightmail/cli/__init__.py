@@ -5,7 +5,7 @@ Touches: standard streams, profile folders through the client, a server through 
 Never:   decides anything about messages; prints a token, or message content in an error.
 
     app.py                the group of commands; imports a command's module when it is called
-    commands/             one module per command
+    commands/             one module per command; about an account in `accounts/`, about a server in `operators/`
     chat/                 the window of `nightmail chat`
     demo/                 the story and the screen of `nightmail demo`
     errors.py             exit codes, and one sentence for every error that a user can cause

@@ -1,7 +1,7 @@
 """The group of commands. A command's module is imported when it is called, so `send` does not load a web server.
 
-Knows:   the names of the commands, in the order in which a new user needs them. The module `commands/x_y.py`
-         defines the command `x-y`, under the name `command`.
+Knows:   the names of the commands, in the order in which a new user needs them. The module `commands/x_y.py`, or
+         that in its room, defines the command `x-y`, under the name `command`.
 Touches: nothing until a command is called.
 """
 
@@ -54,6 +54,15 @@ COMMANDS: dict[str, str] = {
 }
 """Name → one line for the list of commands."""
 
+ROOMS: dict[str, tuple[str, ...]] = {
+    "accounts": ("register", "link", "migrate", "devices", "account", "lock", "profile", "privacy"),
+    "operators": ("serve", "outlet", "trace", "deadletters", "clock", "folder", "config", "verify"),
+}
+"""Folder of `commands/` → the commands in it. All others are about messages and people."""
+
+
+_COMMANDS = "nightmail.cli.commands"
+
 
 class Commands(click.Group):
     """Commands that are imported when they are needed."""
@@ -64,7 +73,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        return import_module(f"nightmail.cli.commands.{cmd_name.replace('-', '_')}").command
+        rooms = [room for room, names in ROOMS.items() if cmd_name in names]
+        return import_module(".".join((_COMMANDS, *rooms, cmd_name.replace("-", "_")))).command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

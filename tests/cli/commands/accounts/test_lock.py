@@ -7,7 +7,7 @@ from collections.abc import Generator
 import pytest
 
 from nightmail.cli import pins
-from nightmail.cli.commands import register
+from nightmail.cli.commands.accounts import register
 from tests.cli.hand import Hand, one_sentence
 from tests.outlets.hook import WRITTEN, Hook, answering
 from tests.server.rig import serving

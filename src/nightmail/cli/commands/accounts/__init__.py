@@ -1,0 +1,1 @@
+"""Commands about an account, its devices and its profile on this machine."""

@@ -1,0 +1,1 @@
+"""Commands for who runs a server: start it, look into it, keep its data."""
