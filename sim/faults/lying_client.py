@@ -159,10 +159,10 @@ class Liar:
 
     def opened(self, wire: Wire) -> None:
         self._live, self._asked = False, {}
-        self._expected = set(USUAL)
+        # A Hello cannot be checked in time while its shard has no owner, or while its row cannot be read.
+        self._expected = {*USUAL, CloseCode.HELLO_TIMEOUT}
         if self.town.mode == "cluster":
             self._expected.add(CloseCode.UNAUTHORIZED)  # by an owner that is behind
-            self._expected.add(CloseCode.HELLO_TIMEOUT)  # while its shard has no owner that could be asked
         if self.town.healing or self.world.maybe(0.7):
             self._first = ""
             self._say(self._hello())

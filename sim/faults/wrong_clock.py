@@ -28,6 +28,8 @@ class WrongClock:
         """By how much it is wrong, or was when it was believed."""
         self._doubted_at: int | None = None
         """When the loop that runs now began to doubt."""
+        self._unready_at = 0
+        """When it was last seen to load or to rebuild: meanwhile it writes nothing down."""
         self._on = True
         self._periods: list[tuple[int, int, int]] = []
         """When the clock went wrong, when it was right again, and when the operator saw that the time is right."""
@@ -108,7 +110,11 @@ class WrongClock:
         now, since = self._world.now, self._doubted_at
         if loop.state.now > now + self._wrong_ms + self._limits.start_ahead_ms:
             raise Broken("a leap is not believed", f"time is {loop.state.now - now} ms ahead")
+        if not loop.ready:
+            self._unready_at = now
         if since is not None and loop.clock_seen.state is not ClockState.AHEAD:
             self._doubted_at = None
-        elif since is not None and now - since > self._limits.lasting_ms + LATE_MS and not writes_fail:
+        elif since is None or writes_fail:
+            return
+        elif now - max(since + self._limits.lasting_ms, self._unready_at) > LATE_MS:
             raise Broken("doubt ends", f"the clock has been doubted for {now - since} ms")

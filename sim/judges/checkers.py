@@ -67,7 +67,9 @@ def check_not_lost(town: Town, devices: dict[int, Device], message: Message) -> 
         return  # Only the sending device is told of a copy that could not be filed.
     for device in (message.own or frozenset[int]()) | history.own_devices_before(message):
         seen = history.of(device)
-        if device in devices and message.id not in seen.shown and not seen.gaps and not _is_full(town, message, device):
+        if message.id in seen.shown or device not in devices:
+            continue
+        if not (seen.gaps or _is_full(town, message, device) or _may_have_ended(town, message, device)):
             raise history.broke("nothing lost", f"{message.id}: no copy on its author's {device:x}")
 
 
@@ -104,6 +106,16 @@ def check_ticks(history: History, sender: Device, message: Message) -> None:
 
 def _is_full(town: Town, message: Message, device: int) -> bool:
     return _told(town, message, device) == "failed"
+
+
+def _may_have_ended(town: Town, message: Message, device: int) -> bool:
+    """Whether an own copy that a device was handed, and could not open, was too old before the device had said so.
+
+    It is parked meanwhile, so the device is told of no gap; and nobody is told of a copy that has ended.
+    """
+    seen, ttl_ms = town.history.of(device), town.limits.fold.ttl_ms
+    unopened = message.key in seen.arrived and message.key not in seen.stored
+    return unopened and 0 < ttl_ms <= town.world.now - message.at
 
 
 def check_addressed(history: History, message: Message) -> None:
@@ -188,7 +200,8 @@ def check_readable(town: Town, devices: dict[int, Device], device: Device) -> No
             continue  # Forged: another entry was handed out under the id of this one.
         if any(map(history.may_be_blocked, attempts)):
             continue  # It was ended before the device said so.
-        if account_of(missed.by) == device.me.account and device.seen.gaps:
+        ended = device.seen.gaps or any(_may_have_ended(town, attempt, device.me.device) for attempt in attempts)
+        if account_of(missed.by) == device.me.account and ended:
             continue  # It expired before the device said so: as of any copy for an own device, nobody is told.
         if not any(_told(town, attempt, device.me.device) == "failed" for attempt in attempts):
             raise history.broke("unreadable is healed", f"{device.name} cannot read {missed.id}, and nobody was told")
