@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nightmail.engine.cluster.prompts import PromptLimits, Prompts
-from nightmail.model.ids import account_id, device_id
-from nightmail.model.words import Lane
+from nightmail.model.ids import account_id, account_of, device_id
+from nightmail.model.rows import Account, Device
+from nightmail.model.words import Lane, Platform
 from tests.engine.cluster.rig import SHARDS, Told, home
 
+A_DEVICE = Device(7, b"", "phone", Platform.CLI)
 LIMITS = PromptLimits(refresh_ms=1_000, prompts_max=2)
 ACCOUNTS = [account_id(f"person{number}") for number in range(40)]
 FIRST, SECOND, THIRD = [device_id(account, 1) for account in ACCOUNTS if home(account) == 1][:3]
@@ -15,7 +19,8 @@ class Rig:
     def __init__(self) -> None:
         self.now = 0
         self.listener = Told()
-        self.prompts = Prompts(self.listener, SHARDS, lambda: self.now, LIMITS)
+        self.asked: dict[int, Callable[[Account | None], None]] = {}
+        self.prompts = Prompts(self.listener, self.asked.__setitem__, SHARDS, lambda: self.now, LIMITS)
 
     def connect(self, *devices: int) -> None:
         for device in devices:
@@ -56,3 +61,36 @@ def test_another_owner_means_that_its_devices_are_prompted_at_once_a_few_in_each
     rig.now = 10
     rig.prompts.owner_changed(1)
     assert [rig.tick(), rig.tick(), rig.tick()] == [prompted(FIRST, SECOND), prompted(THIRD), []]
+
+
+def an_account(*devices: int) -> Account:
+    return Account("somebody", devices=dict.fromkeys(devices, A_DEVICE))
+
+
+def test_a_device_whose_removal_was_not_told_is_dismissed_by_the_next_prompt() -> None:
+    rig = Rig()
+    rig.connect(FIRST, SECOND)
+    rig.tick(1_000)
+    assert list(rig.asked) == [account_of(FIRST), account_of(SECOND)]
+    rig.asked[account_of(FIRST)](an_account(SECOND))
+    rig.asked[account_of(SECOND)](an_account(SECOND))
+    assert rig.listener.take() == [("dismissed", FIRST), ("settled",)]
+
+
+def test_nobody_is_dismissed_whose_account_could_not_be_found_or_who_has_left_meanwhile() -> None:
+    rig = Rig()
+    rig.connect(FIRST, SECOND)
+    rig.tick(1_000)
+    rig.prompts.note_connection(SECOND, here=False)
+    rig.asked[account_of(FIRST)](None)
+    rig.asked[account_of(SECOND)](an_account())
+    assert rig.listener.take() == []
+
+
+def test_an_account_is_asked_for_once_as_long_as_nobody_answers() -> None:
+    rig = Rig()
+    rig.connect(FIRST)
+    rig.tick(1_000)
+    rig.asked.clear()
+    rig.tick(1_000)
+    assert rig.asked == {}

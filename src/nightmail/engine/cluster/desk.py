@@ -63,7 +63,7 @@ class ClusterDesk:
     def attend(self, *listeners: Listener) -> None:
         """Prompt these when news may have been lost. Owners' news reach them by the node's own links."""
         self._listener = together(*listeners)
-        self._prompts = Prompts(self._listener, len(self._queues), self._pace, self._limits.prompts)
+        self._prompts = Prompts(self._listener, self.account, len(self._queues), self._pace, self._limits.prompts)
 
     def owner_changed(self, shard: int) -> None:
         """The shard has another owner: have its devices look again."""

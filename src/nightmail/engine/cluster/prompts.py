@@ -5,20 +5,25 @@ Touches: the listeners of this node, as if the owner had told them.
 Never:   prompts more than `prompts_max` devices in one tick: each of them asks its shard's owner.
 
 An owner that is replaced takes with it what it has not told yet, and a link between nodes drops what it
-carries. Prompting a device that has nothing waiting costs one question and changes nothing.
+carries. Prompting a device that has nothing waiting costs one question and changes nothing. A second question finds a
+device whose removal was not told. That keys are running low is not asked: a device hears it when it connects again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from nightmail.engine.ports import Listener
-from nightmail.model.ids import account_of, shard_of
+from nightmail.model.ids import DEVICES_EVER, account_of, shard_of
+from nightmail.model.rows import Account
 from nightmail.model.words import Lane
 
 NEVER = -(1 << 62)
+AskForAccount: TypeAlias = Callable[[int, Callable[[Account | None], None]], None]
 
 
 class PromptLimits(Struct, frozen=True):
@@ -29,8 +34,12 @@ class PromptLimits(Struct, frozen=True):
 
 
 class Prompts:
-    def __init__(self, listener: Listener, shards: int, pace: Callable[[], int], limits: PromptLimits) -> None:
-        self._listener, self._pace, self._limits = listener, pace, limits
+    def __init__(
+        self, listener: Listener, account: AskForAccount, shards: int, pace: Callable[[], int], limits: PromptLimits
+    ) -> None:
+        self._listener, self._account, self._pace, self._limits = listener, account, pace, limits
+        self._looking: set[int] = set()
+        """Devices whose account was asked for."""
         self._shards: list[dict[int, int]] = [{} for _ in range(shards)]
         """Per shard: device → when it was last prompted, oldest first. NEVER comes before every time."""
 
@@ -53,6 +62,16 @@ class Prompts:
                 self._listener.grew(device, lane)
             self._listener.changed(device)
         if due:
+            self._listener.settled()
+        for device in due:
+            if device & DEVICES_EVER and device not in self._looking:  # A group has no devices to remove.
+                self._looking.add(device)
+                self._account(account_of(device), partial(self._dismiss_removed, device))
+
+    def _dismiss_removed(self, device: int, account: Account | None) -> None:
+        self._looking.discard(device)
+        if account is not None and device not in account.devices and device in self._of(device):
+            self._listener.dismissed(device)
             self._listener.settled()
 
     def _due(self) -> Iterator[int]:
