@@ -15,7 +15,7 @@ from nightmail.model.answers import Accepted, Joined
 from nightmail.model.ids import SERVER, account_id
 from nightmail.model.records import Acked, Read, Registered, Span
 from nightmail.model.words import Lane, Platform
-from tests.server.rig import Person, Town, message, new_device, serving
+from tests.server.rig import Person, Times, Town, message, new_device, serving
 
 
 def link(town: Town, person: Person, token: bytes) -> Person:
@@ -51,7 +51,8 @@ def test_an_account_has_so_many_devices_at_once_and_is_told_so(tmp_path: Path) -
         link(town, ada, b"laptop")
 
 
-def test_an_account_links_so_many_devices_a_minute(tmp_path: Path) -> None:
+def test_an_account_links_so_many_devices_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Times(monkeypatch)
     with serving(tmp_path, http__links_per_minute=1) as town:
         ada, ben = town.register("ada"), town.register("ben")
         link(town, ada, b"tablet")
@@ -264,7 +265,8 @@ def test_the_operator_traces_any_message_and_nobody_else_does(town: Town) -> Non
         assert town.get(f"/v1/trace/{sent.id}", stranger).status == 401
 
 
-def test_handles_are_not_found_by_trying(tmp_path: Path) -> None:
+def test_handles_are_not_found_by_trying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Times(monkeypatch)
     with serving(tmp_path, http__unknown_per_minute=3) as town:
         ada, bob = town.register("ada"), town.register("bob")
         tried = [town.get(f"/v1/accounts/guess-{n}", auth=ada).status for n in range(5)]
@@ -273,7 +275,8 @@ def test_handles_are_not_found_by_trying(tmp_path: Path) -> None:
         assert tried == [404, 404, 404, 429, 429, 429, 429]
 
 
-def test_an_account_looks_up_so_many_in_a_minute(tmp_path: Path) -> None:
+def test_an_account_looks_up_so_many_in_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Times(monkeypatch)
     with serving(tmp_path, http__lookups_per_minute=2) as town:
         ada, bob = town.register("ada"), town.register("bob")
         assert [town.get("/v1/accounts/bob", auth=ada).status for _ in range(3)] == [200, 200, 429]

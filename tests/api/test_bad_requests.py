@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.server.rig import WAIT_S, Person, Reply, Town, new_device, serving
+from tests.server.rig import WAIT_S, Person, Reply, Times, Town, new_device, serving
 from tests.wire.protocol_page import table
 
 
@@ -164,7 +164,8 @@ def test_a_known_device_with_another_token_is_unauthorized_like_a_stranger(town:
     assert wrong.body == unknown.body
 
 
-def test_too_many_registrations_from_one_address_have_to_wait(tmp_path: Path) -> None:
+def test_too_many_registrations_from_one_address_have_to_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Times(monkeypatch)
     with serving(tmp_path, http__registrations_per_minute=2) as town:
         town.register("one")
         town.register("two")

@@ -199,7 +199,8 @@ def test_a_linked_device_finds_its_number_by_its_token_and_nobody_else_does(town
         assert said(town.ask("POST", "/v1/devices/find", {**find, **other})) == (404, "not_found")
 
 
-def test_asking_for_ones_number_is_limited(tmp_path: Path) -> None:
+def test_asking_for_ones_number_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Times(monkeypatch)
     with serving(tmp_path, http__registrations_per_minute=2) as town:
         find = {"handle": "ada", "registration": 7, "token_digest": "0" * 64}
         assert [town.ask("POST", "/v1/devices/find", find).status for _ in range(3)] == [404, 404, 429]
