@@ -27,7 +27,7 @@ from nightmail.server.operator import FILE_NAME
 
 from .registered_device import RegisteredDevice
 
-START_S = 60.0
+START_S = 180.0
 """A start that takes longer has failed: a log of millions of records is read in less."""
 
 PORTS_TRIED = 5
