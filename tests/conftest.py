@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("nightmail", deadline=None, print_blob=True)
+settings.register_profile(
+    "nightmail", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)  # fmt: skip
 settings.load_profile("nightmail")

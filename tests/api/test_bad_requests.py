@@ -182,7 +182,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(JSON)
 def test_no_json_gets_past_its_shape(town: Town, body: object) -> None:
     assert is_problem(town.ask("POST", "/v1/accounts", json.dumps(body).encode()), 400, "malformed")

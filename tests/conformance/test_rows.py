@@ -263,7 +263,9 @@ EVERYTHING = [
 ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(history=st.lists(st.tuples(checkpoints, st.booleans(), st.integers(0, 5)), max_size=6), alone=st.booleans())
 def test_sqlite_does_what_the_model_does(
     history: list[tuple[Checkpoint, bool, int]], alone: bool, tmp_path_factory: pytest.TempPathFactory

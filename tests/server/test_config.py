@@ -231,7 +231,7 @@ def test_a_value_of_any_type_is_taken_whole_or_refused_by_name(name: str, value:
         assert taken == (tuple(value) if isinstance(value, list) else value)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.binary(max_size=200))
 def test_any_bytes_as_a_file_are_settings_or_a_sentence(tmp_path: Path, data: bytes) -> None:
     file = tmp_path / "any.toml"
