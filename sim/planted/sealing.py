@@ -101,7 +101,7 @@ BUGS = (
            edit(bundles.check_bundle, "verify(who.signing, kem_prekey.label, body, kem_prekey.signature)", "pass"),
            E2EE),
     forged("keys", "a bundle of another identity is taken",
-           edit(peers.begin, "raise IdentityChanged(peer.device)", "pass"), E2EE),
+           edit(peers._check, "raise IdentityChanged(peer.device)", "pass"), E2EE),
     forged("lists", "a list's signature is not checked",
            edit(lists.check_list, "verify(found.key, ", "(lambda *_: None)(found.key, "),
            E2EE),
