@@ -30,12 +30,10 @@ from nightmail.model.ids import SERVER
 from nightmail.model.limits import DAY_MS, FoldLimits
 from nightmail.model.notes import ConnectionChanged, Note
 from nightmail.model.records import (
-    Acked,
     AnyBody,
     ClockDoubted,
     FoldRaised,
     LimitsSet,
-    ReceiptsAcked,
     Record,
     Sent,
     Ticked,
@@ -43,7 +41,6 @@ from nightmail.model.records import (
 )
 from nightmail.model.refusals import DiskFull, NotYet, Overloaded, Unavailable
 from nightmail.model.rows import Need
-from nightmail.model.words import Lane
 
 from .batching import count_fitting
 from .clock import BatchClock, ClockLimits
@@ -51,6 +48,7 @@ from .folding import Durable, Folded, Folding
 from .forwarder import Forwarder
 from .ports import Checkpoint, EngineError, Log, Rows, Stored
 from .saver import Saver, SaverLimits
+from .unheard_acks import UnheardAcks
 from .watcher import Watcher
 
 TRIM_MS = 60_000
@@ -130,8 +128,7 @@ class Loop:
         self._lingering = False
         self._went_at = -QUIET_MS
         """When the last batch went out."""
-        self._unheard: dict[tuple[int, Lane | None], tuple[Record, int]] = {}
-        """Acknowledgements whose fate is unknown: the newest of each queue, and how far it reaches."""
+        self._unheard = UnheardAcks()
         self._failed_at = 0
         self._tick_end: int | None = 0
         """The end of the newest batch with a `Ticked`; None while that is not durable. No other follows before it."""
@@ -309,7 +306,8 @@ class Loop:
         if not self.ready:
             return
         if self._unheard and now - self._failed_at >= REPEAT_MS:
-            self._repeat_acks()
+            for record in self._unheard.take():
+                self.submit(record)
         self._believe_clock(now)
         self._let_time_pass(self._clock())
         self.flush()
@@ -409,7 +407,8 @@ class Loop:
             self._records.clear()
             self._data.clear()
             self._tick_end = 0
-            self._keep_acks(unknown)
+            self._failed_at = self._pace()
+            self._unheard.keep(unknown)
             self._on_effects([Answer(record.via, Unavailable()) for record in unknown if record.via])
             return
         batch.first = first
@@ -418,22 +417,6 @@ class Loop:
         self._folding.take(batch)
         self.flush()
         self._folding.run()
-
-    def _keep_acks(self, unknown: Sequence[Record]) -> None:
-        """A device sends an acknowledgement without an address once, and takes it for heard."""
-        self._failed_at = self._pace()
-        for record in unknown:
-            body = record.body
-            if not record.via and isinstance(body, Acked | ReceiptsAcked):
-                queue = (record.by, body.lane if isinstance(body, Acked) else None)
-                before = self._unheard.get(queue)
-                if before is None or before[1] < body.upto:
-                    self._unheard[queue] = record, body.upto
-
-    def _repeat_acks(self) -> None:
-        unheard, self._unheard = self._unheard, {}
-        for record, _ in unheard.values():
-            self.submit(record)
 
     @property
     def next_offset(self) -> int:
