@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from tests.cli.hand import NOBODY, Hand, one_sentence
 
+LISTENS = 20
+"""More than anybody needs to learn who is in a group."""
+
 
 def a_group(hand: Hand, name: str = "Friends") -> tuple[str, str, str]:
     """Ada made a group with Bob and Cleo, and they know it."""
     ada, bob, cleo = (hand.registers(handle) for handle in ("ada", "bob", "cleo"))
     hand.gets("group", "create", name, bob, cleo, "-p", ada)
     for person in (bob, cleo):
-        hand.gets("listen", "-p", person, "--until-empty")
+        for _ in range(LISTENS):  # The server is asked for handles meanwhile, and the mailbox may be empty before.
+            hand.gets("listen", "-p", person, "--until-empty")
+            if {each["handle"] for each in hand.gets("group", "members", name, "-p", person)} == {ada, bob, cleo}:
+                break
     return ada, bob, cleo
 
 
