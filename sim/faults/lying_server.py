@@ -18,11 +18,13 @@ from nightmail.e2ee.identity import Address
 from nightmail.e2ee.keys import make_keys, upload
 from nightmail.e2ee.lists import check_list
 from nightmail.model.answers import Bundle
-from nightmail.model.rows import Entry
+from nightmail.model.rows import Entry, GroupEntry
 from nightmail.model.words import Kind, Lane
 from nightmail.wire.frames import decode_from_server, encode
-from nightmail.wire.items import Answered, Devices, Entries, FromServer
+from nightmail.wire.items import Answered, Devices, Entries, FromServer, GroupChain, GroupLog, GroupMembers
 from sim.world.sealed_device import SeededSecrets
+
+from .lying_about_groups import GroupForger
 
 if TYPE_CHECKING:
     from sim.world.device import Device
@@ -44,6 +46,7 @@ class Forger:
         self._lists: dict[int, list[Devices]] = {}
         self.made: set[Entry] = set()
         """Entries that no device sealed so: none of them may open."""
+        self.groups = GroupForger(device)
         self.has_lied = False
         """About a list or a key."""
 
@@ -57,7 +60,14 @@ class Forger:
     def _item(self, item: FromServer) -> FromServer:
         match item:
             case Entries():
-                return replace(item, entries=tuple(self._entry(item.lane, entry) for entry in item.entries))
+                told = tuple(self._in_group(entry) or self._entry(item.lane, entry) for entry in item.entries)
+                return replace(item, entries=told)
+            case GroupLog():
+                return self.groups.log(item)
+            case GroupChain():
+                return self.groups.chain(item)
+            case GroupMembers():
+                return self.groups.members(item)
             case Devices():
                 return self._devices(item)
             case Answered(said=Bundle() as bundle):
@@ -66,6 +76,12 @@ class Forger:
                 return item
 
     # --- entries ----------------------------------------------------------------------------------
+
+    def _in_group(self, entry: Entry) -> Entry | None:
+        """What it tells of an entry for everybody in a group; None: it is for this device alone."""
+        if not isinstance(entry, GroupEntry) or (entry.by and (entry.of is not None or not entry.group_seq)):
+            return None
+        return self.groups.entries((entry,))[0]
 
     def _entry(self, lane: Lane, entry: Entry) -> Entry:
         if entry.by in self._device.history.liars:

@@ -83,6 +83,8 @@ def history_name(town: Town, device: int) -> str:
 def _check_handed(town: Town, device: Device, group: int, messages: dict[int, Numbered]) -> None:
     """A device that was there from the beginning is handed everything of its memberships; another, from its first."""
     history, number = town.story.handed, device.me.device
+    if device.forger.groups.has_lied:
+        return  # what is withheld from a device it does not ask for
     handed = history.of(number).in_group(group)
     first = min((seq for seq, entry in handed.items() if entry.of is None), default=1 << 62)
     account = account_of(number)
@@ -126,7 +128,7 @@ def _why_unreadable(town: Town, devices: dict[int, Device], device: Device, mess
         return "its author is gone"
     if row is None or row.standing is not GroupStanding.JOINED:
         return "it is in the group no more"
-    if device.forger.has_lied or author.forger.has_lied:
+    if any(forger.has_lied or forger.groups.has_lied for forger in (device.forger, author.forger)):
         return "the server lies"
     own = author.store.group(message.group)
     if own is None or own.standing is not GroupStanding.JOINED:

@@ -16,6 +16,7 @@ from nightmail.model.roster import Roster
 from nightmail.model.words import Lane
 
 from .group_history import GroupHistory
+from .group_receipts import GroupReceiptsJudge
 
 if TYPE_CHECKING:
     from nightmail.model.answers import GroupAccepted
@@ -47,6 +48,7 @@ class GroupMessage:
 class GroupStory:
     def __init__(self) -> None:
         self.handed = GroupHistory()
+        self.receipts = GroupReceiptsJudge(self.handed)
         self.groups: set[int] = set()
         self.messages: dict[str, GroupMessage] = {}
         self.controls: set[str] = set()

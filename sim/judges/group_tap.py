@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from nightmail.client.events import Event
-from nightmail.client.group_events import GroupBroken, GroupChangeRefused, GroupEvent, MembersDiffer
+from nightmail.client.group_events import GroupBroken, GroupChangeRefused, GroupEvent, GroupReceipt, MembersDiffer
 from nightmail.client.groups.sender_keys import handed_in
 from nightmail.client.groups.waiting import ERRAND as WAITING
 from nightmail.client.messages import Message, Tick
@@ -35,6 +35,7 @@ from nightmail.model.records import (
     GroupVoided,
 )
 from nightmail.model.refusals import NotMember, StaleGroup
+from nightmail.model.roster import Roster
 from nightmail.model.rows import GroupEntry, PendingReceipt
 from nightmail.wire.items import Answered, Ask, GroupLog, LogRun
 from sim.world.device_store import Written
@@ -61,6 +62,16 @@ class GroupTap:
         """Group → how far its log came over this connection."""
         self._rows: dict[int, GroupRow] = {}
         """Groups, as they were last durable here."""
+        self._rosters: dict[int, Roster] = {}
+        """Group → the newest members that somebody signed and this device believed."""
+        self._named_before: set[int] = set()
+        """Devices on believed lists when the last turn ended: what is said now may have been sealed before the list
+        changed that this turn brought."""
+
+    @property
+    def _lies(self) -> bool:
+        """Whether the server of this world lies."""
+        return self._device.person.town.habits.forges
 
     def _broke(self, promise: str, what: str) -> Broken:
         return self._history.broke(promise, f"{self._device.name} {what}")
@@ -80,7 +91,9 @@ class GroupTap:
                 self._seals(body)
             case GroupSealed():
                 self._seals_for_some(body)
-            case GroupVoided() | GroupAcked() | GroupRead() | Acked():
+            case GroupAcked() | GroupRead() | Acked():
+                self._story.receipts.says(self._device, body)
+            case GroupVoided():
                 pass
             case _:
                 return
@@ -104,14 +117,19 @@ class GroupTap:
         self._check_holders(sent, found.key_id)
 
     def _check_holders(self, sent: GroupSent, key_id: bytes) -> None:
-        roster, believed = self._story.roster(sent.head), self._device.machine.sealer.believed
+        roster = self._story.roster(sent.head) or (self._rosters.get(sent.group) if self._lies else None)
         if roster is None:
             raise self._broke("only signed changes", f"seals {sent.id} for members that nobody signed")
+        named = self._named_before | self._named()
         for holder in self._story.holders.get(key_id, ()):
-            listed = believed.of(account_of(holder))
-            named = listed is not None and any(address.device == holder for address in listed.devices)
-            if account_of(holder) not in roster.members or not named:
+            if account_of(holder) not in roster.members or holder not in named:
                 raise self._broke("nobody else can open it", f"seals {sent.id} with a chain that {holder:x} was handed")
+
+    def _named(self) -> set[int]:
+        """The devices that the lists name which it believes."""
+        believed = self._device.machine.sealer.believed
+        lists = (believed.of(person.account) for person in self._device.person.town.people)
+        return {address.device for listed in lists if listed is not None for address in listed.devices}
 
     def _seals_for_some(self, sealed: GroupSealed) -> None:
         row = next((row for row in self._device.store.outgoing() if row.id == sealed.id), None)
@@ -233,7 +251,8 @@ class GroupTap:
         self._rows[row.group] = row
         if before is None or before.head != row.head:
             self._check_members(row)
-        if before is not None and before.standing in GONE and row.standing is GroupStanding.JOINED:
+        is_back = before is not None and bool(before.heads) and before.standing in (*GONE, GroupStanding.INVITED)
+        if is_back and row.standing is GroupStanding.JOINED:
             self._world.hit("added again")
             if row.cursor < row.head_seq:
                 self._world.hit("added again with an unread tail")
@@ -246,8 +265,11 @@ class GroupTap:
             return
         known = decode_membership(state)
         # What is durable now may be newer than the row that is told.
-        signed = self._story.roster(known.head)
-        if self._story.roster(row.head) is None or signed is None or known.roster.hash() != signed.hash():
+        signed, before = self._story.roster(known.head), self._rosters.get(row.group)
+        if signed is not None and known.roster.hash() == signed.hash():
+            self._rosters[row.group] = signed
+        elif not self._lies or before is None or known.roster.hash() != before.hash():
+            # What a liar shows is passed over, and changes nothing.
             raise self._broke("only signed changes", f"believes members of {row.group:x} that nobody signed")
 
     def _crossed(self, border: str) -> None:
@@ -257,6 +279,7 @@ class GroupTap:
 
     def check_waiting(self) -> None:
         """A turn is over: what waits for its key?"""
+        self._named_before = self._named()
         waits = {name.rpartition(" ")[2] for name in self._device.store.errands(WAITING)}
         known = self._story.waited.setdefault(self._device.me.device, set())
         for message_id in waits - known:
@@ -276,6 +299,17 @@ class GroupTap:
         elif isinstance(event, GroupEvent):
             self._world.tell(self._device.name, f"is told {event}")
             self._world.hit(f"told: {type(event).__name__}")
-            lies = self._device.person.town.habits.forges
-            if isinstance(event, GroupBroken | GroupChangeRefused | MembersDiffer) and not lies:
+            if isinstance(event, GroupReceipt):
+                self._check_receipt(event)
+            if isinstance(event, GroupBroken | GroupChangeRefused | MembersDiffer) and not self._lies:
                 raise self._broke("an honest server is believed", f"is told {event}")
+
+    def _check_receipt(self, event: GroupReceipt) -> None:
+        message, own = self._story.messages.get(event.message_id), self._device.store.message(event.message_id)
+        if message is None or account_of(message.by) != self._device.me.account:
+            raise self._broke("receipts are true", f"is told {event}, and its account sent no such message")
+        seq = message.answer.group_seq if message.answer is not None else own.group_seq if own is not None else 0
+        if seq:
+            self._story.receipts.check(self._device, event, seq)
+        if event.read:
+            self._world.hit("told that somebody has read it in a group")

@@ -122,7 +122,7 @@ class GroupLife:
             case "read_in_group":
                 device.read(group)
             case "add":
-                self._add(device, group, other)
+                self._add(device, group, self._outside(device, group) or other)
             case "expel":
                 self._change(device, group, deed, lambda _: Removal((other,)))
             case "depart":
@@ -140,6 +140,12 @@ class GroupLife:
             case _:
                 for each in self.town.devices:
                     self._change(each, group, deed, lambda _: SettingsChange(chance.choice(SETTINGS)))
+
+    def _outside(self, device: Device, group: int) -> int:
+        """Somebody who is not in the group, perhaps no more; 0: everybody is."""
+        members = set(device.machine.groups(device.now).known.members(group))
+        outside = [person.account for person in self.town.people if person.account not in members]
+        return self.world.chance.choice(outside) if outside else 0
 
     def write(self, device: Device, group: int, mentions: tuple[int, ...] = ()) -> None:
         if device.store.waiting >= self.town.most_waiting:

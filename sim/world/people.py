@@ -124,6 +124,8 @@ class Person:
         self.devices: list[Device] = []
         self.blocked: set[int] = set()
         self.receipts_on = True
+        self.is_private = False
+        """The server has said that it tells nobody what this person reads."""
         self.pin = sha256(handle.encode()).digest()
         self.unlocked = 0
         """How often the lock was opened, or may have been: wrong PINs are then counted from 0."""
@@ -204,6 +206,7 @@ class Person:
                 device.crash()
             self.town.history.removed.add(device.me.device)
         self.town.history.started_over.add(self.account)
+        self.is_private = False
         # Also what was sent by devices removed before: the devices that were told about it are gone, too.
         self.town.history.forgotten |= {each for each in self.town.history.removed if account_of(each) == self.account}
         self.world.tell(self.handle, "loses everything, and starts over")
@@ -350,7 +353,12 @@ class Person:
     def switch_receipts(self) -> None:
         self.receipts_on = not self.receipts_on
         self.town.history.receipts_off.add(self.account)
-        self.ask(self.devices[0].me.device, ReceiptsSet(self.account, self.receipts_on), lambda said: None)
+        self.is_private, wish = False, self.receipts_on
+
+        def answered(said: Said) -> None:
+            self.is_private = said == Done() and not wish and not self.receipts_on
+
+        self.ask(self.devices[0].me.device, ReceiptsSet(self.account, wish), answered)
 
     # --- a device's day -------------------------------------------------------------------------------
 

@@ -71,20 +71,6 @@ def resolve_any(client: Client, typed: str) -> str | int | Group:
     return resolve_group(client, typed)
 
 
-def resolve_to_write(client: Client, typed: str) -> str | int | Group:
-    """The same, for somebody who writes. Others name groups, and may name one like the handle of a person: so a plain
-    name means a group only if this account has written to it, or may change it. Raises Misused, NoSuchGroup."""
-    to = resolve_any(client, typed)
-    if not isinstance(to, Group) or is_group_text(typed) or to.role is Role.ADMIN:
-        return to
-    if not any(message.own for message in client.history(to, 1_000)):
-        raise Misused(
-            f"{plain(typed)!r} is the name that others gave a group, and may be somebody's handle: "
-            f"write group:{plain(typed)} if you mean the group"
-        )
-    return to
-
-
 def resolve_people(client: Client, typed: tuple[str, ...]) -> list[str | int]:
     """Several people. Raises Misused if one is named twice."""
     people, accounts = list[str | int](), set[int]()

@@ -115,11 +115,7 @@ def test_what_cannot_be_done_is_told_in_a_sentence_and_changes_nothing(hand: Han
 def test_a_name_that_can_mean_several_is_refused(hand: Hand) -> None:
     ada, bob, cleo = a_group(hand, name="Chess")
     (first,) = hand.gets("group", "list", "-p", ada)
-    # Somebody who has not written to a group may mean a person by its name, which others chose.
-    code, why = refused(hand, "send", "chess", "Hello", "-p", bob)
-    assert (code, "write group:chess if you mean the group" in why) == (2, True)
-    hand.gets("send", "group:chess", "Hello", "-p", bob)
-    hand.gets("send", "chess", "Hello again", "-p", bob)
+    hand.gets("send", "chess", "Hello", "-p", bob)
     hand.gets("contacts", "name", cleo, "chess", "-p", bob)
     code, why = refused(hand, "send", "chess", "Hello", "-p", bob)
     assert (code, f"or group:{first['group']}" in why) == (2, True)
@@ -135,3 +131,10 @@ def test_what_is_written_offline_is_sent_by_the_next_command(hand: Hand) -> None
     assert hand.types("send", "Friends", "Later", "-p", ada, "--server", NOBODY).exit_code == 14
     assert "sent" in {each["type"] for each in hand.gets("listen", "-p", ada, "--until-empty")}
     assert f"{ada} in Friends: Later" in hand.types("listen", "-p", bob, "--until-empty").stdout
+
+
+def test_who_has_never_written_to_a_group_writes_by_its_name_without_a_server(hand: Hand) -> None:
+    ada, bob, _ = a_group(hand)
+    assert hand.types("send", "Friends", "First words", "-p", bob, "--server", NOBODY).exit_code == 14
+    assert "sent" in {each["type"] for each in hand.gets("listen", "-p", bob, "--until-empty")}
+    assert f"{bob} in Friends: First words" in hand.types("listen", "-p", ada, "--until-empty").stdout

@@ -6,6 +6,7 @@ from nightmail.client.group_events import MemberMissing, MembersDiffer
 from nightmail.client.messages import Message
 from nightmail.client.store.group_rows import GroupStanding
 from nightmail.model.roster import Removal
+from nightmail.wire.items import LogFetch
 from tests.client.groups.town import a_group, a_town, add, change, members, texts, writes
 from tests.client.sealed_town import register_again, revoke
 
@@ -129,3 +130,23 @@ def test_a_message_before_the_welcome_to_somebody_who_was_added_again_is_no_alar
     town.settle()
     assert texts(bob, group) == ["early"]
     assert bob.told(MembersDiffer) == []
+
+
+def test_a_device_that_does_not_know_its_account_yet_fetches_no_log() -> None:
+    town, people = a_town("ada", "bob")
+    ada, bob = people
+    group = a_group(town, ada, bob)
+    tablet = town.pair(bob)
+    tablet.connect()
+    tablet.exchange()
+    assert tablet.machine.sealer.awaits_provisioning
+    tablet.machine.groups(town.now).logs.grew(group, 3)
+    asked = [item for item in tablet.machine.parts.context.items if isinstance(item, LogFetch)]
+    assert asked == []
+    town.settle()
+    row = tablet.store.group(group)
+    assert row is not None
+    assert row.standing is GroupStanding.JOINED
+    writes(ada, group, "after")
+    town.settle()
+    assert texts(tablet, group) == ["after"]

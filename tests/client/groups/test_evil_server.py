@@ -259,3 +259,23 @@ def test_a_chain_that_is_shorter_than_before_stops_the_group() -> None:
     town.settle()
     assert len(bob.told(GroupBroken)) == 1
     assert bob.state(message) != "sent"
+
+
+def test_an_epoch_that_never_was_keeps_nobody_from_writing_later() -> None:
+    town, people = a_town("ada", "bob")
+    ada, bob = people
+    group = a_group(town, *people)
+
+    def meddle(to: int, item: FromServer) -> FromServer:
+        if to == bob.me.device and isinstance(item, GroupChain):
+            return replace(item, epoch=item.epoch + 1_000)
+        return item
+
+    town.meddle = meddle
+    message = writes(bob, group, "when is this?")
+    town.settle()
+    stop_meddling(town, bob)
+    town.wait(2_000)
+    town.settle()
+    assert bob.state(message) != "pending"
+    assert texts(ada, group) == ["when is this?"]

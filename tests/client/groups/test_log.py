@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nightmail.client.events import QueueEmpty
 from nightmail.client.messages import Message
 from nightmail.model.group_rows import FanOut
 from nightmail.model.limits import FoldLimits
@@ -102,3 +103,23 @@ def test_an_answer_that_news_has_outrun_is_followed_by_another_question() -> Non
     asked = [item for item in context.items if isinstance(item, LogFetch)]
     logs.take(GroupLog(asked[0].ref, group, row.cursor - 1, (), row.cursor + 1))
     assert [item.after for item in context.items if isinstance(item, LogFetch)] == [row.cursor, row.cursor]
+
+
+def test_nothing_is_confirmed_before_the_log_is_fetched() -> None:
+    town, people, group = a_large_group("ada", "bob", "cleo", "dan")
+    ada, bob = people[:2]
+    bob.cut()
+    written = [f"message {number}" for number in range(20)]
+    for text in written:
+        writes(ada, group, text)
+        town.settle()
+    bob.connect()
+    for _ in range(100):
+        bob.exchange()
+        bob.machine.confirm(town.now)
+        bob.look()
+        if bob.told(QueueEmpty) and bob.machine.is_confirmed:
+            break
+    assert texts(bob, group) == written
+    town.settle()
+    assert bob.machine.is_confirmed

@@ -13,6 +13,7 @@ from nightmail.model.ids import log_of
 from nightmail.model.limits import FoldLimits
 from nightmail.model.roster import Departure, GroupChange, GroupSettings, Removal, Role, RoleChange
 from nightmail.model.words import Lane
+from nightmail.wire.items import LogFetch
 from tests.client.groups.town import a_group, a_town, add, change, texts, writes
 from tests.client.town import Device, Town
 
@@ -135,3 +136,12 @@ def test_a_newcomer_reads_what_was_written_by_somebody_who_has_left_since() -> N
     town.settle()
     assert texts(dan, group) == ["farewell"]
     assert dan.told(MembersDiffer) == []
+
+
+def test_news_of_the_log_of_an_unknown_group_is_a_reason_to_fetch_it() -> None:
+    town, people = a_town("ada", "bob", "cleo", "dan", "eve", limits=LARGE)
+    eve = people[4]
+    group = a_group(town, *people[:4])
+    eve.machine.groups(town.now).logs.grew(group, 3)  # to a device that was linked a moment ago
+    assert standing(eve, group) is GroupStanding.INVITED
+    assert [item.group for item in eve.machine.parts.context.items if isinstance(item, LogFetch)] == [group]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from nightmail.client.group_events import GroupChangeRefused
+from nightmail.client.group_events import GroupChangeRefused, MembersDiffer
 from nightmail.client.outbox.answers import NOT_MEMBER_MS
 from nightmail.client.store.group_rows import GroupStanding
 from nightmail.model.records import GroupVoided
 from nightmail.model.refusals import NotMember
-from nightmail.model.roster import Departure, GroupReceipts, GroupSettings, Removal, SettingsChange
-from nightmail.model.words import Reason
+from nightmail.model.roster import Departure, GroupReceipts, GroupSettings, Removal, Role, RoleChange, SettingsChange
+from nightmail.model.words import Lane, Reason
 from nightmail.wire.items import Devices, Entries, FromServer, Gone
 from tests.client.groups.town import a_group, a_town, change, members, texts, writes
 from tests.client.sealed_town import register_again, said_by
@@ -104,3 +104,36 @@ def test_a_change_is_believed_although_its_author_has_registered_again_since() -
     assert members(bob, group) == sorted([ada.me.account, bob.me.account])
     assert bob.told(GroupChangeRefused) == []
     assert texts(bob, group) == ["before"]
+
+
+def test_what_stands_before_an_own_departure_alarms_nobody() -> None:
+    town, people = a_town("ada", "bob", "cleo")
+    ada, bob, cleo = people
+    group = a_group(town, *people)
+    tablet = town.pair(bob)
+    tablet.connect()
+    town.settle()
+    writes(ada, group, "before")
+    town.settle()
+    tablet.cut()
+    change(town, ada, group, RoleChange(cleo.me.account, Role.ADMIN))
+    writes(ada, group, "in the lane that has no notices", lane=Lane.HIGH)
+    town.settle()
+    change(town, bob, group, Departure())
+    kept: list[FromServer] = []
+
+    def meddle(to: int, item: FromServer) -> FromServer | None:
+        if to == tablet.me.device and isinstance(item, Entries) and item.lane is Lane.NORMAL:
+            kept.append(item)  # the notices come after the high lane
+            return None
+        return item
+
+    town.meddle = meddle
+    tablet.connect()
+    town.settle()
+    town.meddle = lambda device, item: item
+    assert tablet.session is not None
+    tablet.session.out += kept
+    town.settle()
+    assert tablet.told(MembersDiffer) == []
+    assert texts(tablet, group) == ["before", "in the lane that has no notices"]

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from nightmail.client.events import Unreadable
 from nightmail.client.groups import controls
+from nightmail.client.groups.waiting import key_of
 from nightmail.e2ee.errors import KeySpent
 from nightmail.e2ee.group_sealing import decode_group_message
 from nightmail.e2ee.identity import Address
@@ -14,6 +15,8 @@ from nightmail.e2ee.sender_keys import MESSAGES_MAX, to_open
 from nightmail.e2ee.state import decode_receiving_chain
 from nightmail.model.records import GroupSealed, GroupSent
 from nightmail.model.roster import Removal
+from nightmail.model.rows import GroupEntry
+from nightmail.model.words import Kind, Lane
 from tests.client.groups.town import a_group, a_town, add, change, texts, writes
 from tests.client.sealed_town import said_by
 from tests.client.town import Device
@@ -190,3 +193,27 @@ def test_the_chain_is_another_one_when_a_holder_has_left_however_often_it_was_us
     assert after is not None
     assert before.key_id != after.key_id
     assert (texts(bob, group), texts(cleo, group)) == (["one", "two", "three"], ["one", "two"])
+
+
+def test_everything_that_waits_for_a_key_that_is_gone_is_sealed_again() -> None:
+    town, people = a_town("ada", "bob")
+    ada, bob = people
+    group = a_group(town, *people)
+    writes(ada, group, "zero")
+    town.settle()
+    chain = ada.machine.groups(0).keys.chain(group)
+    assert chain is not None
+    bob.cut()
+    for text in ("one", "two", "three"):
+        writes(ada, group, text)
+        town.settle()
+    bob.store.drop_receiving_chain(group, ada.me.device, chain.key_id)
+    ada.machine.groups(town.now).keys.drop(group)  # so it hands on this chain to nobody
+    bob.connect()
+    town.settle()
+    assert texts(bob, group) == ["zero", "one", "two", "three"]
+
+
+def test_nonsense_that_waits_keeps_nobody_from_asking_for_keys() -> None:
+    entry = GroupEntry(1, 2, 1, "id", b"", Kind.TEXT, None, 1, 0, b"nonsense", 1, 1, Lane.NORMAL)
+    assert key_of(entry) == b""

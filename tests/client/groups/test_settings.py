@@ -9,9 +9,11 @@ from nightmail.client.errors import Misused
 from nightmail.client.events import Disappeared, LifeDiffers
 from nightmail.client.group_errors import NotGroupAdmin, NotInGroup
 from nightmail.client.group_events import GroupUpdated, UpdateKind
+from nightmail.client.groups import controls
 from nightmail.client.groups.names import check_name
 from nightmail.e2ee.content import Content
-from nightmail.model.records import GroupSent
+from nightmail.e2ee.identity import Address
+from nightmail.model.records import GroupSealed, GroupSent
 from nightmail.model.roster import Departure, GroupSettings, Removal, Role, SettingsChange
 from nightmail.model.words import Kind, Lane
 from tests.client.groups.town import a_group, a_town, change, texts, writes
@@ -120,3 +122,24 @@ def test_a_change_that_can_be_judged_at_once_may_stand_behind_a_message() -> Non
     town.settle()
     assert bob.hung_up is None
     assert texts(bob, group) == ["after change 1", "after change 2"]
+
+
+def test_a_message_whose_life_is_over_is_not_sealed_again() -> None:
+    town, people = a_town("ada", "bob")
+    ada, bob = people
+    group = a_group(town, *people, settings=GroupSettings(timer_ms=MINUTE))
+    bob.cut()
+    message = writes(ada, group, "soon gone")
+    town.settle(ada)
+    town.wait(MINUTE + 1)
+    town.settle(ada)
+    erased = ada.store.message(message.id)
+    assert erased is not None
+    assert erased.is_erased
+    bob.connect()
+    town.settle()
+    lacks = controls.Wanted(ids=(message.id,))
+    ada.machine.groups(town.now).seen_by.answer(group, Address(bob.me.device, bob.me.registration), lacks)
+    ada.look()
+    town.settle()
+    assert [sealed for sealed in said_by(ada, GroupSealed) if sealed.of == message.id] == []

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import click
 
-from nightmail.cli.contact_names import resolve, resolve_to_write
+from nightmail.cli.contact_names import resolve, resolve_any
 from nightmail.cli.errors import Exit, advice, no_keys_yet
 from nightmail.cli.json_shapes import state_word
 from nightmail.cli.output import TICKS, as_json_option, command_line, console, plain, print_json
@@ -151,7 +151,7 @@ async def delivered(client: Client, order: Order) -> Outcome:
     changes: list[SecurityCodeChanged] = []
     client.on(SecurityCodeChanged)(changes.append)
     events = client.events()
-    found = resolve_to_write(client, order.to)
+    found = resolve_any(client, order.to)
     to = found if isinstance(found, Group) else client.people.get(found)
     receipt = await _queue(client, order, found)
     peer = to.id if isinstance(to, Group) else to.account

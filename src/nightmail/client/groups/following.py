@@ -64,6 +64,8 @@ class ChainFollower:
         self._chases: dict[int, _Chase] = {}
         self._fresh: dict[int, int] = {}
         """Account → until when its list need not be asked for again."""
+        self._refused_by: set[int] = set()
+        """Groups whose chain the server did not show when it was last asked."""
 
     # --- what is asked of it --------------------------------------------------------------------
 
@@ -71,6 +73,10 @@ class ChainFollower:
         """Whether the server has changes that were not judged here."""
         row, chase = self._known.joined(group), self._chases.get(group)
         return row is not None and chase is not None and (bool(chase.asked) or chase.upto > row.index)
+
+    def is_refused(self, group: int) -> bool:
+        """Whether the server does not show the chain: notices that are on their way may say why."""
+        return group in self._refused_by
 
     def look(self, group: int, then: Then, upto: int = 0) -> None:
         """Judge everything that the server has, up to `upto` at least; `then` is called once that is done, or fails."""
@@ -105,7 +111,7 @@ class ChainFollower:
             self._step(group)
         elif length < row.index or head != row.head:
             self.break_off(group, "the server shows another chain than this device has followed")
-        self._known.at_epoch(group, epoch)
+        self._known.is_at_epoch(group, epoch)
 
     def connected(self) -> None:
         for group in list(self._chases):
@@ -114,6 +120,7 @@ class ChainFollower:
     def lost(self) -> None:
         """The connection is gone: who waits asks again."""
         self._fresh.clear()
+        self._refused_by.clear()
         for chase in self._chases.values():
             chase.asked = 0
             chase.listing.clear()
@@ -123,6 +130,7 @@ class ChainFollower:
 
     def take_chain(self, item: GroupChain) -> None:
         self._context.forget_ref(item.ref)
+        self._refused_by.discard(item.group)
         chase = self._chases.get(item.group)
         if chase is None or chase.asked != item.ref:
             return
@@ -146,6 +154,7 @@ class ChainFollower:
     def _refused(self, group: int, _said: Said) -> None:
         """The server does not show the chain. Changes that came as notices are judged all the same: one of them may be
         the reason."""
+        self._refused_by.add(group)
         if (chase := self._chases.get(group)) is not None:
             chase.asked = 0
             if (row := self._known.row(group)) is not None:

@@ -26,6 +26,8 @@ from .group import FellowMember, Group
 HEADS_MAX = 256
 """Places in the chain that are remembered: messages that were sealed there may still come."""
 DEPARTURES_MAX = 256
+GROUPS_MAX = 4_096
+"""Groups that the server may say this account is in. An account is in 1,000 at a time; those that it left stay."""
 LATE_MS = 60_000
 """So long after somebody left, an entry that was filed before may come, in the lane that has no notices."""
 
@@ -57,6 +59,14 @@ class KnownGroups:
         known = self.membership(group)
         return known.roster.settings if known else GroupSettings()
 
+    def invite(self, group: int) -> GroupRow | None:
+        """The server says that this account is in a group that is unknown here. None: it says so of too many."""
+        if len(self._context.store.groups()) >= GROUPS_MAX:
+            return None
+        row = new_row(group, self._context.now)
+        self.put(row)
+        return row
+
     def put(self, row: GroupRow) -> None:
         self._context.store.put_group(row)
 
@@ -74,6 +84,13 @@ class KnownGroups:
             return False
         self.put(replace(row, epoch=epoch))
         return True
+
+    def is_at_epoch(self, group: int, epoch: int) -> None:
+        """The server refuses another epoch than this one. It may be lower than what was said before: that was a lie, or
+        the server has lost something; either way nothing is taken under another."""
+        row = self.row(group)
+        if row is not None and epoch != row.epoch:
+            self.put(replace(row, epoch=epoch))
 
     # --- where a message may stand --------------------------------------------------------------
 

@@ -46,10 +46,12 @@ HasRoom = Callable[[int], bool]
 
 class GroupLogs:
     def __init__(
-        self, context: Context, known: KnownGroups, wait_for: WaitFor, take: Take, has_room: HasRoom
+        self, context: Context, known: KnownGroups, wait_for: WaitFor, take: Take, has_room: HasRoom,
+        can_judge: Callable[[], bool],
     ) -> None:  # fmt: skip
+        """`can_judge`: this device knows its account's key. Before that it believes no list, and so nobody."""
         self._context, self._known, self._wait_for, self._take = context, known, wait_for, take
-        self._has_room = has_room
+        self._has_room, self._can_judge = has_room, can_judge
         self._asked: dict[int, int] = {}
         """Group → the ref under which its log was asked for."""
         self._held: dict[int, deque[LogGap | tuple[int, GroupEntry]]] = {}
@@ -63,6 +65,11 @@ class GroupLogs:
         self.retry.reset()
         self._fetch_all()
 
+    def unblocked(self) -> None:
+        """This device may have learned its account's key: fetch what it was told of before."""
+        if self._context.online and self._can_judge():
+            self._fetch_all()
+
     def lost(self) -> None:
         self._asked.clear()
         self._held.clear()
@@ -75,11 +82,16 @@ class GroupLogs:
                 self._say_acked(row.group)
                 self.fetch(row.group)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is on its way: everything that could be fetched is stored, and the server knows it."""
+        return not (self._asked or self._held or self._acking or self.retry.due)
+
     # --- fetching -------------------------------------------------------------------------------
 
     def grew(self, group: int, seq: int) -> None:
         """The server says that the log has come so far."""
-        row = self._known.row(group)
+        row = self._known.row(group) or self._known.invite(group)
         if row is None:
             return
         fan_out = FanOut.HYBRID if row.fan_out is FanOut.WRITE else row.fan_out
@@ -96,7 +108,7 @@ class GroupLogs:
     def fetch(self, group: int) -> None:
         """Ask for what stands behind the cursor, and to be told of what comes."""
         row = self._known.row(group)
-        if row is None or row.standing not in FETCHED or not self._context.online:
+        if row is None or row.standing not in FETCHED or not self._context.online or not self._can_judge():
             return
         if group not in self._asked and group not in self._held:
             after = row.cursor

@@ -36,16 +36,14 @@ from nightmail.model.words import Kind, Lane
 from . import controls
 from .audience import GroupAudience
 from .following import ChainFollower
-from .known_groups import KnownGroups, new_row
+from .known_groups import KnownGroups
 from .names import GroupNames
-from .waiting import WaitingEntries
+from .waiting import WaitingEntries, key_of
 from .welcomes import Welcomes
 
 LOOKED_MS = 60_000
 """So long the chain is not asked for again because of the same thing that it did not explain."""
 LOOKED_MAX = 1_024
-GROUPS_MAX = 4_096
-"""Groups that the server may say this account is in. An account is in 1,000 at a time; those that it left stay."""
 GONE = (GroupStanding.LEFT, GroupStanding.REMOVED)
 STATES = {
     NoticeKind.REFUSED: MemberState.REFUSED,
@@ -68,9 +66,12 @@ class GroupOpening:
         self._opened, self._wanted, self._invited = opened, wanted, invited
         self._looked: dict[object, int] = {}
         """What the chain was asked for → until when it is not again."""
+        self._untold: set[str] = set()
+        """Messages that stand at an unknown place of the chain while the server does not show it."""
 
     def lost(self) -> None:
         self._looked.clear()
+        self._untold.clear()
 
     def timer_ms(self, group: int) -> int:
         return self._known.settings(group).timer_ms
@@ -147,10 +148,8 @@ class GroupOpening:
         index = self._known.index_of(row, message.head)
         stands = self._known.may_stand(row, message.head, entry.group_seq, in_order=in_order)
         if index is None or not stands or not self._known.may_write(row, author, index):
-            if not again and row.standing is GroupStanding.JOINED:  # others wait for a welcome
-                handle = self._context.handle(author)
-                self._context.tell(MembersDiffer(row.group, row.name, author, handle, entry.id))
-            if index is not None or not self._waiting.put(entry):
+            is_passed = self._tell_differs(row, entry, is_known=index is not None, again=again)
+            if index is not None or is_passed or not self._waiting.put(entry):
                 raise MembershipDiffers(row.group, entry.by)
             if row.standing is GroupStanding.INVITED:
                 self._ask_for_welcome(entry)
@@ -158,7 +157,8 @@ class GroupOpening:
         if state is None:
             if not self._waiting.put(entry):
                 raise NotAsAnnounced("sender key")
-            self._waiting.ask_for_key(entry, message.key_id)
+            if not again:
+                self._waiting.ask_for_key(entry, message.key_id)
             return None
         context = GroupContext(row.group, row.genesis, entry.epoch, message.head)
         chain, note = open_group_entry(decode_receiving_chain(state), context, entry, self._context.now)
@@ -168,6 +168,24 @@ class GroupOpening:
             self._names.take(entry, content)
             return None
         return note
+
+    def _tell_differs(self, row: GroupRow, entry: GroupEntry, *, is_known: bool, again: bool) -> bool:
+        """Somebody sealed a message for other members than this device knows. Whether nothing can explain it any more.
+
+        If the server does not show the chain, this account may have left it, and the notices come in the other lane:
+        the person is told once a later one has come.
+        """
+        if row.standing is not GroupStanding.JOINED:
+            return False  # it waits for a welcome
+        is_passed = again and any(at.seq > entry.group_seq for at in row.heads) and entry.id in self._untold
+        if not again and not is_known and self._follower.is_refused(row.group):
+            self._untold.add(entry.id)
+        elif not again or is_passed:
+            self._untold.discard(entry.id)
+            author = account_of(entry.by)
+            handle = self._context.handle(author)
+            self._context.tell(MembersDiffer(row.group, row.name, author, handle, entry.id))
+        return is_passed
 
     def _open_alone(self, entry: GroupEntry) -> Note | None:
         """What was sealed for this device alone: a key, a welcome, a question, or a message again."""
@@ -180,6 +198,8 @@ class GroupOpening:
         if row is None or not row.heads or not self._known.may_write(row, account_of(entry.by), 0):
             raise NotAsAnnounced("member")
         self._waiting.drop(entry.to, note.id)
+        if entry.of is not None:
+            self._waiting.was_sealed_again(entry.to, entry.by)
         return note
 
     def _take_control(self, entry: GroupEntry, content: Content) -> None:
@@ -242,7 +262,8 @@ class GroupOpening:
     def try_again(self, group: int, device: int | None = None) -> None:
         """A key came, or the group is known now: open what waited for it."""
         spent: dict[int, list[str]] = {}
-        for entry in list(self._waiting.take(group, device)):
+        waited = list(self._waiting.take(group, device))
+        for entry in waited:
             try:
                 note = self.open(entry, in_order=False, again=True)
             except KeySpent:
@@ -256,6 +277,19 @@ class GroupOpening:
                     self._opened(entry, note)
         for author, ids in spent.items():
             self._waiting.ask_for_messages(group, author, tuple(ids))
+        if self._known.joined(group) is not None:
+            self._ask_for_keys(waited)
+
+    def _ask_for_keys(self, entries: list[GroupEntry]) -> None:
+        """Of these, some wait again: ask for the keys of those that may be read."""
+        for entry in entries:
+            row, key_id = self._known.row(entry.to), key_of(entry)
+            is_missing = key_id and self._context.store.receiving_chain(entry.to, entry.by, key_id) is None
+            if row is not None and is_missing and self._knows_head(row, entry):
+                self._waiting.ask_for_key(entry, key_id)
+
+    def _knows_head(self, row: GroupRow, entry: GroupEntry) -> bool:
+        return self._known.index_of(row, decode_group_message(entry.ciphertext).head) is not None
 
     # --- notices --------------------------------------------------------------------------------
 
@@ -268,9 +302,9 @@ class GroupOpening:
         if notice.kind is NoticeKind.CHANGED:
             if row is not None and row.heads:
                 self._follower.seen_at(row, notice.index, notice.blob, entry.group_seq)
-            elif row is not None and _ends(notice.blob, context.identity.account):
+            elif row is not None and (ended := _ended_by(notice.blob, context.identity.account)) is not None:
                 # The server's word, as it was that this account is in it: no member has said anything yet.
-                self._known.put(replace(row, standing=GroupStanding.REMOVED, index=notice.index))
+                self._known.put(replace(row, standing=ended, index=notice.index))
         elif notice.kind is NoticeKind.JOINED:
             self._take_joined(row, entry.to, notice, handle)
         elif row is not None and account in self._known.members(row.group):
@@ -282,8 +316,7 @@ class GroupOpening:
         account = notice.account
         is_me = account == self._context.identity.account
         if row is None:
-            if is_me and len(self._context.store.groups()) < GROUPS_MAX:
-                self._known.put(new_row(group, self._context.now))
+            if is_me and self._known.invite(group) is not None:
                 self._invited(group)
             return
         is_back = is_me and row.standing in GONE and notice.index > row.index
@@ -301,19 +334,19 @@ class GroupOpening:
         self._context.tell(MemberJoined(group, row.name, account, handle))
 
 
-def _ends(blob: bytes, account: int) -> bool:
-    """Whether a change ends the membership of this account."""
+def _ended_by(blob: bytes, account: int) -> GroupStanding | None:
+    """What an account is after a change that ends its membership; None: it does not."""
     try:
         chained = decode_change(blob)
     except ValueError:
-        return False
+        return None
     match chained.change:
-        case Removal(accounts):
-            return account in accounts
-        case Departure():
-            return chained.actor == account
+        case Removal(accounts) if account in accounts:
+            return GroupStanding.REMOVED
+        case Departure() if chained.actor == account:
+            return GroupStanding.LEFT
         case _:
-            return False
+            return None
 
 
 def in_lane_order(lane: Lane) -> bool:

@@ -57,7 +57,9 @@ class GroupParts:
             context, lists, believed, outbox, self.known, self.audience, self.waiting, self._joined
         )  # fmt: skip
         self.names = GroupNames(context, outbox, self.known)
-        self.logs = GroupLogs(context, self.known, wait_for, take, self.waiting.has_room)
+        self.logs = GroupLogs(
+            context, self.known, wait_for, take, self.waiting.has_room, lambda: not sealer.awaits_provisioning
+        )
         self.changes = GroupChanges(context, lists, sealer, self.known, self.follower, self.logs.begin)
         self.sync = GroupSync(context, sealer, outbox, self.welcomes)
         self.seen_by = SeenByMembers(

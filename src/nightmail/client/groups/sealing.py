@@ -22,6 +22,7 @@ from nightmail.client.outbox.streams import Streams
 from nightmail.client.own_devices.controls import Control
 from nightmail.client.store.group_rows import GroupRow
 from nightmail.client.store.rows import Outgoing
+from nightmail.client.timers.lives import left_ms
 from nightmail.client.trust.e2ee_sealer import E2eeSealer
 from nightmail.client.trust.sealer import Then
 from nightmail.e2ee.content import decode_content
@@ -139,7 +140,7 @@ class GroupSealing:
     def _for_some(self, stream: OutgoingStream, row: Outgoing) -> GroupRecord | None:
         """For single devices: a key, a welcome, a message again."""
         group = self._known.row(row.to)
-        if row.reseal and not self._was_taken(row):
+        if row.reseal and self._is_over(row):
             return self._void(stream, row, "expired")  # its life is over: nothing is left to seal again
         body, kind, life_ms, stamp = content_of(self._context, row)
         # Who asks where a group stands does not know its members.
@@ -178,10 +179,13 @@ class GroupSealing:
             return False
         return self._sealer.ready_in_group(row.to, devices, (self, stream), then, then)
 
-    def _was_taken(self, row: Outgoing) -> bool:
-        """Whether the message that is sealed again has its number in the group."""
+    def _is_over(self, row: Outgoing) -> bool:
+        """Whether nothing is left of the message that is to be sealed again. It has a number in the group, if it has
+        not failed."""
         message = self._context.store.message(row.original)
-        return message is not None and bool(message.group_seq)
+        if message is None or message.is_erased or not message.group_seq:
+            return True
+        return bool(message.life_ms) and not left_ms(self._context, message)
 
     def _void(self, stream: OutgoingStream, row: Outgoing, why: str) -> GroupVoided:
         row = self._streams.end(stream, row, why)

@@ -16,7 +16,7 @@ import msgspec
 from nightmail.client.machine.context import Context
 from nightmail.client.outbox.outbox import Outbox
 from nightmail.client.trust.believed_lists import BelievedLists
-from nightmail.e2ee.errors import NotListed
+from nightmail.e2ee.errors import NotListed, Rejected
 from nightmail.e2ee.group_sealing import decode_group_message
 from nightmail.e2ee.identity import Address
 from nightmail.model.ids import account_of
@@ -29,6 +29,9 @@ ERRAND, ASKED = "group entry ", "group asked "
 ENTRIES_MAX = 256
 """Of one group."""
 HOUR_MS = 3_600_000
+ANSWER_MS = 10_000
+"""So long a key that was asked for may be on its way. What comes later under the same key is then asked for by itself:
+its author may have another chain by now, and does not hand on the former one."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _entry = msgspec.msgpack.Decoder(GroupEntry).decode
@@ -40,6 +43,8 @@ class WaitingEntries:
         self._context, self._believed, self._outbox = context, believed, outbox
         self._asked: list[int] = []
         """When something was asked for, within the hour."""
+        self._asked_ids: set[str] = set()
+        """Messages that were asked for: a message is asked for once, until a restart."""
 
     # --- what waits -----------------------------------------------------------------------------
 
@@ -83,15 +88,30 @@ class WaitingEntries:
 
     def ask_for_key(self, entry: GroupEntry, key_id: bytes) -> None:
         """Ask the author for the key of an entry, once, and for the message: the key opens what comes after it."""
-        name = f"{ASKED}{entry.to:013x} {entry.by:016x} {key_id.hex()}"
-        if self._context.store.errand(name) is None and self._may_ask():
-            self._context.store.put_errand(name, _encode(self._context.now))
-            self._ask(entry.to, entry.by, controls.Wanted(key_id, self._ids(entry.to, entry.by, key_id)))
+        store, name = self._context.store, f"{_asked(entry.to, entry.by)}{key_id.hex()}"
+        if (asked := store.errand(name)) is not None:
+            if self._context.now - _time(asked) >= ANSWER_MS:
+                self.ask_for_messages(entry.to, entry.by, self._ids(entry.to, entry.by, key_id))
+        elif (ids := self._ids(entry.to, entry.by, key_id)) and self._may_ask():
+            store.put_errand(name, _encode(self._context.now))
+            self._asked_ids.update(ids)
+            self._ask(entry.to, entry.by, controls.Wanted(key_id, ids))
 
     def ask_for_messages(self, group: int, device: int, ids: tuple[str, ...]) -> None:
         """Ask for messages that the key that came does not open."""
-        if ids and self._may_ask():
-            self._ask(group, device, controls.Wanted(ids=ids[: controls.WANTED_MAX]))
+        new = tuple(ident for ident in ids if ident not in self._asked_ids)[: controls.WANTED_MAX]
+        if new and self._may_ask():
+            self._asked_ids.update(new)
+            self._ask(group, device, controls.Wanted(ids=new))
+
+    def was_sealed_again(self, group: int, device: int) -> None:
+        """An author sealed a message again instead of handing on its key: what else waits for that key is asked for."""
+        store, prefix = self._context.store, _asked(group, device)
+        for name in store.errands(prefix):
+            store.put_errand(name, _encode(0))
+            key_id = bytes.fromhex(name.removeprefix(prefix))
+            if store.receiving_chain(group, device, key_id) is None:
+                self.ask_for_messages(group, device, self._ids(group, device, key_id))
 
     def ask_for_welcome(self, group: int, device: int) -> None:
         """Ask a member where the group stands."""
@@ -101,11 +121,7 @@ class WaitingEntries:
     def _ids(self, group: int, device: int, key_id: bytes) -> tuple[str, ...]:
         store = self._context.store
         waiting = (_entry(store.errand(name) or b"") for name in store.errands(_prefix(group)))
-        ids = [
-            entry.id
-            for entry in waiting
-            if entry.by == device and decode_group_message(entry.ciphertext).key_id == key_id
-        ]
+        ids = [entry.id for entry in waiting if entry.by == device and key_of(entry) == key_id]
         return tuple(ids[: controls.WANTED_MAX])
 
     def _ask(self, group: int, device: int, wanted: controls.Wanted) -> None:
@@ -124,6 +140,18 @@ class WaitingEntries:
             return False
         self._asked.append(now)
         return True
+
+
+def key_of(entry: GroupEntry) -> bytes:
+    """The id of the key that an entry was sealed with; empty: it is nonsense."""
+    try:
+        return decode_group_message(entry.ciphertext).key_id
+    except Rejected:
+        return b""
+
+
+def _asked(group: int, device: int) -> str:
+    return f"{ASKED}{group:013x} {device:016x} "
 
 
 def _prefix(group: int) -> str:

@@ -207,6 +207,11 @@ class Inbox:
         self._lists.forget(account)
         self._lists.want(account, who, lambda _: found(), found)
 
+    @property
+    def is_unprovisioned(self) -> bool:
+        """Whether everything is held because nothing can be judged."""
+        return self._unprovisioned
+
     def unblocked(self) -> None:
         """If this device is provisioned now, take what was held until then."""
         if self._unprovisioned and not self._sealer.awaits_provisioning:

@@ -158,8 +158,11 @@ class Machine:
 
     @property
     def is_confirmed(self) -> bool:
-        """The server has confirmed everything that it was to be told of messages received and read here."""
-        return self.parts.acks.is_confirmed and self.parts.read_marks.is_confirmed
+        """The server has confirmed everything that it was to be told of messages received and read here; and the logs
+        of large groups are fetched."""
+        parts = self.parts
+        logs_are_settled = parts.groups is None or parts.groups.logs.is_settled
+        return parts.acks.is_confirmed and parts.read_marks.is_confirmed and logs_are_settled
 
     def lost(self, now: int) -> Ending:
         """The connection broke without a close frame; as `closed`."""

@@ -307,7 +307,10 @@ class Parts:
 
     def unblocked(self, account: int) -> None:
         self.sending.unblocked(account)
+        was_blocked = self.inbox.is_unprovisioned
         self.inbox.unblocked()
+        if was_blocked and self.groups is not None:
+            self.groups.logs.unblocked()
 
     def keys_published(self) -> None:
         if self.e2ee is not None:
