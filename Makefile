@@ -7,6 +7,7 @@ PYTHON ?= $(shell /usr/bin/python3 -c 'import ensurepip, sys, venv; sys.exit(sys
 SEEDS  ?= 500
 MINUTES ?= 0
 SECONDS ?= 60
+TYPESCRIPT := 7.0.2
 
 VENV  := .venv
 BIN   := $(VENV)/bin
@@ -15,7 +16,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: attacks help setup run demo demo-picture chat-picture live docs test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store soak fuzz strace promtool clean
+.PHONY: attacks help setup run demo demo-picture chat-picture ops-picture live docs test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store bench-ops soak fuzz strace promtool browser page-types clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,13 +37,16 @@ demo-picture: $(READY) ## draw the demo for the README
 chat-picture: $(READY) ## draw the chat for the README, from a real conversation
 	@$(PY) -m pictures.chat docs/chat.svg
 
+ops-picture: $(READY) browser ## draw the operations page for the README, from a real server with real traffic
+	@$(PY) -m pictures.ops docs/ops.png
+
 live: $(READY) ## watch a simulation
 	@$(PY) -m sim.runs.live
 
 docs: $(READY) ## write the tables of docs/ that follow from the code
 	@$(PY) -m docs.tables
 
-test: $(READY) strace promtool ## tests, then a short campaign of each kind
+test: $(READY) strace promtool browser ## tests, then a short campaign of each kind
 	@echo "== tests"
 	@$(PY) -m pytest -n auto --maxprocesses 4 || { \
 	  echo "== what failed runs once more, alone: a test that passes now depends on a free machine, and is to be mended" >&2; \
@@ -70,6 +74,7 @@ check: $(READY) ## format, lint, types, import rules
 	@$(BIN)/basedpyright
 	@echo "== import rules"
 	@$(BIN)/lint-imports --no-logo
+	@$(MAKE) --no-print-directory page-types
 
 format: $(READY) ## format the code and fix what ruff can fix
 	@$(BIN)/ruff format
@@ -121,6 +126,9 @@ bench-seal: $(READY) ## cost of sealing and opening on a client
 bench-store: $(READY) ## cost of the sealed store on a client: messages, history, search
 	@$(PY) -m bench.store
 
+bench-ops: $(READY) browser ## what an open operations page costs the server, with 10,000 dead letters and a week of history
+	@$(PY) -m bench.ops_page
+
 soak: $(READY) ## simulated worlds for MINUTES, or until interrupted
 	@$(PY) -m sim.runs.soak --minutes $(MINUTES)
 
@@ -156,6 +164,24 @@ promtool: $(READY)
 	  fi; }
 	@command -v promtool >/dev/null || [ -x $(BIN)/promtool ] || echo "== NOT RUN: Prometheus does not judge the alerts," \
 	  "because promtool is missing (sudo apt-get install prometheus)" >&2
+
+# The suite that opens the operations page needs a browser: a superuser gets it, others are told what is not run.
+browser:
+	@command -v chromium >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "== installing chromium, to open the operations page"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null || true; \
+	  fi; }
+	@command -v chromium >/dev/null || echo "== NOT RUN: the operations page is not opened in a browser, because chromium is" \
+	  "missing (sudo apt-get install chromium)" >&2
+
+# The types of the operations page, by the comments in its scripts. The page itself needs no compiler.
+TSC := $(VENV)/tsc/node_modules/.bin/tsc
+page-types: $(READY)
+	@[ -x $(TSC) ] || ! command -v npm >/dev/null || { mkdir -p $(VENV)/tsc && npm install --silent --no-save --no-audit \
+	  --no-fund --prefix $(VENV)/tsc typescript@$(TYPESCRIPT) >/dev/null 2>&1 || true; }
+	@if [ -x $(TSC) ]; then echo "== types of the operations page"; $(TSC) -p src/nightmail/web/tsconfig.json; \
+	else echo "== NOT RUN: the types of the operations page are not checked, because npm or its typescript is missing" >&2; fi
 
 # A bare Debian has python3 without ensurepip: as root, install the missing package; otherwise say how.
 $(READY): pyproject.toml requirements-dev.txt

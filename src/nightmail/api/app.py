@@ -21,6 +21,7 @@ from nightmail.engine.ports import Desk, Schedules
 from nightmail.model.clock import ClockSeen
 from nightmail.model.forms import Form
 
+from . import pages
 from .access import Access
 from .alert_routes import AlertRoutes, AlertsShown
 from .clock_routes import ClockRoutes
@@ -28,8 +29,9 @@ from .desk_client import DeskClient
 from .letter_routes import LetterRoutes
 from .limits import HttpLimits
 from .openapi import describe
+from .operator_routes import OperatorRoutes, OperatorView
 from .pins import Pins
-from .problems import Problem, problem
+from .problems import NO_STORE, Problem, problem
 from .rates import MINUTE_MS, Rate
 from .registration import RegistrationRoutes
 from .route import ApiRoute
@@ -49,6 +51,8 @@ This is version {version}. Devices connect to /v1/connect (WebSocket).
   curl {url}/readyz           does it take messages?
   curl {url}/metrics          what is it doing? (Prometheus; for the operator)
   curl {url}/openapi.json     what can be asked of it?
+
+The operations page, for a browser and the operator's token: {url}/ops
 
 Register an account, with the SHA-256 of a token that only the device knows:
 
@@ -88,6 +92,7 @@ class Surroundings(Struct, frozen=True):
     """Why the node takes no messages; empty if it does."""
     scrape: Callable[[], bytes]
     alerts: Callable[[], AlertsShown]
+    view: OperatorView
     version: str
 
 
@@ -118,7 +123,8 @@ def app(around: Surroundings) -> Starlette:
         desk, around.schedules, access, scheduling, limits, around.webhooks, lambda: around.clock_seen().time_ms
     )
     letters = LetterRoutes(desk, around.schedules, access, limits)
-    parts = (registering, accounts, times, schedules, letters, AlertRoutes(access, around.alerts))
+    alerts, operating = AlertRoutes(access, around.alerts), OperatorRoutes(desk, access, around.view)
+    parts = (registering, accounts, times, schedules, letters, alerts, operating)
     routes = [route for part in parts for route in part.routes()]
     plain = _plain(around, access, routes)
     by_path: dict[str, dict[str, Endpoint]] = {}
@@ -161,8 +167,8 @@ def _serve(route: ApiRoute, access: Access) -> Endpoint:
         finally:
             access.leave(request)
         if said is None:
-            return Response(status_code=204)
-        return Response(msgspec.json.encode(said), route.status, media_type="application/json")
+            return Response(status_code=204, headers=NO_STORE)
+        return Response(msgspec.json.encode(said), route.status, NO_STORE, "application/json")
 
     return endpoint
 
@@ -185,14 +191,17 @@ def _plain(around: Surroundings, access: Access, routes: list[ApiRoute]) -> dict
     async def metrics(request: Request) -> Response:
         if not around.open_metrics:
             access.operator(request)
-        return Response(around.scrape(), headers={"Content-Type": METRICS_TYPE})
+        return Response(around.scrape(), headers={"Content-Type": METRICS_TYPE, **NO_STORE})
 
     description = msgspec.json.encode(describe(routes, around.version))
 
     async def openapi(_: Request) -> Response:
         return Response(description, media_type="application/json")
 
-    return {"/": index, "/healthz": alive, "/readyz": ready, "/metrics": metrics, "/openapi.json": openapi}
+    return {
+        "/": index, "/healthz": alive, "/readyz": ready, "/metrics": metrics, "/openapi.json": openapi,
+        pages.PATH: pages.page, pages.PATH + "/{name:path}": pages.page_file,
+    }  # fmt: skip
 
 
 # --- errors -----------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from .bodies import read_json
 from .desk_client import DeskClient
 from .limits import HttpLimits
 from .problems import malformed, problem, refused
+from .queries import is_number
 from .route import ApiRoute
 from .schedule_routes import moment
 from .schedule_schemas import (
@@ -68,8 +69,11 @@ class LetterRoutes:
             raise malformed("name an error of /v1/dead-letters/classes")
         shard, page = _page(request.query_params.get("page", ""), self._desk.shards)
         offsets, older = await self._listed(shard, error, page)
+        with_content = _wants_content(request)
         shown = [
-            letter_shown(shard, seen, SOURCE) for seen in [await self._seen(shard, each) for each in offsets] if seen
+            letter_shown(shard, seen, SOURCE, with_content=with_content)
+            for seen in [await self._seen(shard, each) for each in offsets]
+            if seen
         ]
         next_page = f"{shard}.{older}" if older else f"{shard + 1}.0" if shard + 1 < self._desk.shards else ""
         return LettersShown(shown, next_page)
@@ -146,7 +150,7 @@ class LetterRoutes:
 
     def _named(self, request: Request) -> tuple[int, int]:
         shard, dash, offset = request.path_params["letter"].partition("-")
-        if not (dash and _is_number(shard) and _is_number(offset)):
+        if not (dash and is_number(shard) and is_number(offset)):
             raise malformed("a dead letter is named by its shard and its offset: 0-4711")
         if int(shard) >= self._desk.shards:
             raise problem("not_found", "there is no such shard")
@@ -161,7 +165,7 @@ class LetterRoutes:
             ),
             ApiRoute(
                 "GET", "/v1/dead-letters", "operator", "The dead letters of one error, newest first, by page",
-                self.list_letters, None, LettersShown, query=("error", "page"),
+                self.list_letters, None, LettersShown, query=("error", "page", "content"),
             ),
             ApiRoute(
                 "GET", "/v1/dead-letters/{letter}", "operator", "One dead letter", self.letter, None, LetterShown, 200,
@@ -186,12 +190,15 @@ class LetterRoutes:
         ]  # fmt: skip
 
 
+def _wants_content(request: Request) -> bool:
+    wanted = request.query_params.get("content", "yes")
+    if wanted not in {"yes", "no"}:
+        raise malformed("content is yes or no")
+    return wanted == "yes"
+
+
 def _page(text: str, shards: int) -> tuple[int, int]:
     shard, dot, page = (text or "0.0").partition(".")
-    if not (dot and _is_number(shard) and _is_number(page)) or int(shard) >= shards:
+    if not (dot and is_number(shard) and is_number(page)) or int(shard) >= shards:
         raise malformed("page is what next_page said")
     return int(shard), int(page)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) < 16

@@ -108,12 +108,22 @@ def _plain_paths() -> dict[str, Any]:
         described["get"]["responses"]["401"] = problem
         return described
 
+    def page_file() -> dict[str, Any]:
+        described = get("A file of the operations page", "text/javascript", text)
+        named = {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}
+        described["get"]["parameters"] = [named]
+        missing = {"description": "not_found", "content": {MEDIA_TYPE: _ref(ProblemSeen)}}
+        described["get"]["responses"]["404"] = missing
+        return described
+
     text = {"schema": {"type": "string"}}
     return {
         "/": get("What this is, and what to try", "text/plain", text),
         "/healthz": get("Is the process alive?", "application/json", _ref(Health)),
         "/readyz": get("Does it take messages?", "application/json", _ref(Health), "503"),
         "/metrics": metrics(),
+        "/ops": get("The operations page", "text/html", text),
+        "/ops/{name}": page_file(),
         "/openapi.json": get("This document", "application/json", {"schema": {"type": "object"}}),
     }
 

@@ -19,6 +19,8 @@ from nightmail.model import refusals as no
 from nightmail.model.refusals import AnyRefusal
 
 MEDIA_TYPE = "application/problem+json"
+NO_STORE = {"Cache-Control": "no-store"}
+"""An answer is for the one who asked, and for now."""
 
 STATUSES: dict[type[AnyRefusal], int] = {
     no.OutOfOrder: 409,
@@ -128,7 +130,7 @@ class Problem(Exception):
             "code": self.code,
             **self.fields,
         }
-        headers = dict(self.headers)
+        headers = {**self.headers, **NO_STORE}
         if self.retry_s:
             headers["Retry-After"] = str(self.retry_s)
         if self.status == HTTPStatus.UNAUTHORIZED:

@@ -32,6 +32,7 @@ from .desk_client import DeskClient
 from .handles import Handles
 from .limits import HttpLimits
 from .problems import malformed, problem, refused
+from .queries import number_asked
 from .rates import Rate
 from .route import ApiRoute
 from .schedule_schemas import (
@@ -152,7 +153,7 @@ class ScheduleRoutes:
 
     async def list_scheduled(self, request: Request) -> SchedulesShown:
         asking = await self._asked_by(request)
-        state, before = _state(request), _page(request)
+        state, before = state_asked(request), number_asked(request, "page", "page is what next_page said")
 
         def ask(then: Callable[[SchedulesShown], None]) -> None:
             self._schedules.schedules(
@@ -275,15 +276,8 @@ def _ident(request: Request) -> str:
     return ident
 
 
-def _state(request: Request) -> ScheduleState | None:
+def state_asked(request: Request) -> ScheduleState | None:
     name = request.query_params.get("state", "")
     if name and name not in STATES:
         raise malformed(f"state is one of {', '.join(STATES)}")
     return STATES[name] if name else None
-
-
-def _page(request: Request) -> int:
-    text = request.query_params.get("page", "") or "0"
-    if not (text.isascii() and text.isdecimal() and len(text) < 16):
-        raise malformed("page is what next_page said")
-    return int(text)

@@ -244,12 +244,12 @@ def schedule_shown(seen: ScheduleSeen) -> ScheduleShown:
     )  # fmt: skip
 
 
-def letter_shown(shard: int, seen: LetterSeen, source: str) -> LetterShown:
+def letter_shown(shard: int, seen: LetterSeen, source: str, *, with_content: bool = True) -> LetterShown:
     first = seen.original
     original = OriginalShown(
         first.msg_id, f"{first.sender:x}" if first.sender else "",
         first.recipient if isinstance(first.recipient, str) else f"{first.recipient:x}" if first.recipient else "",
-        list(first.content), first.timestamp, rfc3339(first.timestamp),
+        list(first.content) if with_content else [], first.timestamp, rfc3339(first.timestamp),
     )  # fmt: skip
     return LetterShown(
         f"{shard}-{seen.offset}", original, seen.errors[-1] if seen.errors else "",

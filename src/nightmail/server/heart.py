@@ -21,6 +21,7 @@ from nightmail.engine.folder_check import check_folder
 from nightmail.engine.loop import Loop
 from nightmail.engine.ports import Post
 from nightmail.engine.presence import EmbeddedPresence
+from nightmail.engine.schedule_survey import ScheduleSurvey
 from nightmail.engine.sqlite import SqliteRows
 from nightmail.engine.sqlite.presence_file import PRESENCE_NAME, PresenceFile
 from nightmail.engine.trace import Tracer
@@ -62,7 +63,9 @@ class Heart:
             parts.callback(held.close)
             files = OsFiles(folder)
             # Everything is looked at before anything is opened for writing: a start that is refused changes nothing.
+            self.checked_at, began_ms = clock(), pace()
             check_folder(folder, files)
+            self.checked_ms = pace() - began_ms
             held.sign()
             writer = Worker(post, "log writer")
             parts.callback(writer.close)
@@ -84,6 +87,7 @@ class Heart:
                 new_state=lambda: ShardState(newest_fold=newest_fold),
             )  # fmt: skip
             self.tracer = Tracer(self.rows, aside, post)
+            self.survey = ScheduleSurvey(self.rows, aside, post)
             self.presence = _presence(config, folder, post, parts) if config.presence.enabled else None
             self._parts = parts.pop_all()
 

@@ -160,8 +160,8 @@ class Metrics(Collector):
             (seen.wall_ms - seen.time_ms) / 1000,
         )  # fmt: skip
         yield _gauge("rows_in_memory", "Rows kept in memory.", sum(map(len, state.tables())))
-        yield _gauge("log_bytes", "Space that the log's files take.", _size(heart.folder, "log-"))
-        yield _gauge("rows_bytes", "Space that the rows' files take.", _size(heart.folder, "rows.db"))
+        yield _gauge("log_bytes", "Space that the log's files take.", sum(files_of(heart.folder, "log-")))
+        yield _gauge("rows_bytes", "Space that the rows' files take.", sum(files_of(heart.folder, "rows.db")))
         yield _gauge("disk_free_bytes", "Free space where the data folder is.", shutil.disk_usage(heart.folder).free)
         yield _gauge("disk_tight", "1 if space has run out: only acknowledgements are taken.", heart.log.tight)
 
@@ -217,15 +217,16 @@ class Metrics(Collector):
         yield _gauge("clock_seconds", "The server's clock, since 1970.", time.time())
 
 
-def _size(folder: Path, beginning: str) -> int:
-    total = 0
+def files_of(folder: Path, beginning: str) -> list[int]:
+    """The size of each file whose name begins so."""
+    sizes: list[int] = []
     for entry in os.scandir(folder):
         if entry.name.startswith(beginning):
             try:
-                total += entry.stat().st_size
+                sizes.append(entry.stat().st_size)
             except FileNotFoundError:
                 continue  # trimmed meanwhile
-    return total
+    return sizes
 
 
 def _counter(name: str, text: str, value: float) -> Metric:

@@ -44,7 +44,9 @@ from .message_counts import MessageCounts
 from .metrics import Metrics
 from .observe import Figures, log, log_refusals
 from .operator import operator_token
+from .operator_view import NodeView
 from .private_files import make_private
+from .sampling import Sampling
 from .secret_files import secret_from
 
 SECRET_FILE = "accounts.secret"  # noqa: S105 (a name)
@@ -118,6 +120,7 @@ class Node:
             self.alerts = alerts = NodeAlerts(
                 config.alerts, self.name, calls.dispatch, self.metrics.judged, clock, pace
             )
+            self.sampling = Sampling(self)
             application = app(
                 Surroundings(
                     desk=desk,
@@ -138,6 +141,7 @@ class Node:
                     not_ready=self.not_ready,
                     scrape=self.metrics.scrape,
                     alerts=alerts.show,
+                    view=NodeView(self),
                     version=version("nightmail"),
                 )
             )
@@ -255,6 +259,7 @@ class Node:
         if self._ticks % SLOW_TICKS == 0:
             self.listener.refresh()
             self.heart.adopt_settings()
+            self.sampling.take()
             self.desk.letter_counts(0, self._counted_letters)
         if self._ticks % DEPTH_TICKS == 0:
             self.message_counts.turn()

@@ -21,7 +21,7 @@ from msgspec import Struct
 from nightmail.core.state import row_name
 from nightmail.engine.ports import Checkpoint, Damaged, EngineError, Failed, Found, Overtaken, Post, is_nowhere
 from nightmail.engine.worker import Execute
-from nightmail.model.rows import EntryRange, Need, RowKey
+from nightmail.model.rows import EntryRange, Kept, Need, RowKey
 
 from . import connect, row_sums, schema, statements
 from .database_file import DatabaseFile
@@ -189,6 +189,13 @@ class SqliteRows:
                 raise Damaged(f"the delivery log of checkpoint {upto} is stored, but is not what was written")
             yield lines[: -row_sums.SUM_BYTES]
             whole, query, binding = row_sums.piece_is_whole, statements.READ_PIECE, (upto, nth)
+
+    def scan(self, kind: Kept, after: tuple[int, int], limit: int) -> list[tuple[int, int, bytes]]:
+        """Rows of a kind without a table of its own behind a key, in the order of their keys. Safe on any thread."""
+        found = cast("list[tuple[int, int, int, bytes]]", self._recall(statements.SCAN_ROWS, kind, *after, limit))
+        for a, b, version, stored in found:
+            _checked_row(RowKey(kind, a, b), (version, stored))
+        return [(a, b, stored[: -row_sums.SUM_BYTES]) for a, b, _, stored in found]
 
     def _recall(self, query: str, *binding: int) -> list[tuple[apsw.SQLiteValue, ...]]:
         try:

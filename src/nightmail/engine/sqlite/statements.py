@@ -48,6 +48,7 @@ READ_STREAM = "SELECT version, value FROM stream WHERE a = ? AND b = ?"
 PUT_ROWS = f"INSERT OR REPLACE INTO row SELECT {_1}, {_2}, {_3}, {_4}, substr(value, 81) FROM carray(?)"
 DROP_ROWS = f"DELETE FROM row WHERE (kind, a, b) IN (SELECT {_1}, {_2}, {_3} FROM carray(?))"
 READ_ROW = "SELECT version, value FROM row WHERE kind = ? AND a = ? AND b = ?"
+SCAN_ROWS = "SELECT a, b, version, value FROM row WHERE kind = ? AND (a, b) > (?, ?) ORDER BY a, b LIMIT ?"
 
 _PUT_ENTRIES = f"INSERT OR REPLACE INTO entry SELECT {_1}, {_2}, substr(value, 41) FROM carray(?)"
 _CLEAR_ENTRIES = f"""

@@ -57,5 +57,6 @@ def _say(node: Node) -> None:
     page.print("\nTest it:\n", style="dim")
     for line, what in ((("verify",), "chaos on a server of its own"), (("demo",), "four devices and a kill -9")):
         page.print(f"  {command_line(*line):<44} [dim]{what}[/dim]")
-    page.print(f"\nHealth: {node.url}/healthz, metrics: {node.url}/metrics, API: {node.url}/openapi.json", style="dim")
+    page.print(f"\nOperations page: {node.url}/ops", style="dim")
+    page.print(f"Health: {node.url}/healthz, metrics: {node.url}/metrics, API: {node.url}/openapi.json", style="dim")
     page.print(f"Operator's token: {folder / TOKEN_FILE}. Ctrl-C stops it; no message is lost.\n", style="dim")
