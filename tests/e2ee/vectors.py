@@ -23,6 +23,7 @@ from nightmail.e2ee.peers import Peer
 from nightmail.model.ids import account_id, account_of, device_id
 from nightmail.model.words import Kind
 
+from .group_control_vectors import make_group_controls
 from .group_vectors import make_group_chain, make_group_states, make_sender_keys
 from .stream_vectors import make_streams
 from .vector_ends import NOW, End, Made
@@ -277,6 +278,7 @@ def make(recorded: dict[str, dict[str, str]]) -> dict[Path, Made]:
         FOLDER / "scheduled.json": make_scheduled(recorded),
         FOLDER / "conversation.json": make_conversation(recorded),
         FOLDER / "group-chain.json": make_group_chain(recorded),
+        FOLDER / "group-controls.json": make_group_controls(recorded),
         FOLDER / "sender-keys.json": make_sender_keys(recorded),
         FOLDER / "streams.json": make_streams(),
         GOLDEN / f"state-{state.PEER.newest}.json": make_states(recorded),

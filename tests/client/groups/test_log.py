@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from nightmail.client.events import QueueEmpty
 from nightmail.client.messages import Message
 from nightmail.model.group_rows import FanOut
 from nightmail.model.limits import FoldLimits
 from nightmail.model.records import GroupAcked
 from nightmail.model.roster import Removal
-from nightmail.wire.items import GroupLog, LogFetch
+from nightmail.wire.items import FromServer, GroupLog, LogFetch
 from tests.client.groups.town import a_group, a_town, change, texts, writes
 from tests.client.sealed_town import said_by
 from tests.client.town import Device, Town
@@ -123,3 +125,26 @@ def test_nothing_is_confirmed_before_the_log_is_fetched() -> None:
     assert texts(bob, group) == written
     town.settle()
     assert bob.machine.is_confirmed
+
+
+def test_a_server_that_has_not_come_as_far_as_the_news_is_asked_again() -> None:
+    town, people, group = a_large_group("ada", "bob", "cleo", "dan")
+    ada, bob = people[:2]
+    writes(ada, group, "one")
+    town.settle()
+    row = bob.store.group(group)
+    assert row is not None
+
+    def meddle(to: int, item: FromServer) -> FromServer:
+        if to == bob.me.device and isinstance(item, GroupLog) and item.ref:
+            return replace(item, items=(), head=row.cursor)  # by an owner that lags
+        return item
+
+    town.meddle = meddle
+    writes(ada, group, "two")
+    town.settle()
+    assert texts(bob, group) == ["one"]
+    town.meddle = lambda device, item: item
+    town.wait(5_000)
+    town.settle()
+    assert texts(bob, group) == ["one", "two"]

@@ -36,6 +36,11 @@ FETCHED = (GroupStanding.INVITED, GroupStanding.JOINED, GroupStanding.LEFT, Grou
 """Who fetches. Who has left fetches up to its end. Who was not welcomed yet keeps what comes, and learns here if it is
 removed before."""
 
+AWAITING = (GroupStanding.INVITED, GroupStanding.JOINED)
+"""Who can fetch everything that there is."""
+TRIES = 3
+"""After so many attempts in vain nothing counts as being on its way."""
+
 WaitFor = Callable[[GroupEntry], "Callable[[Then], None] | None"]
 """What must come before an entry can be judged."""
 Take = Callable[[GroupEntry], bool]
@@ -85,7 +90,8 @@ class GroupLogs:
     @property
     def is_settled(self) -> bool:
         """Whether nothing is on its way: everything that could be fetched is stored, and the server knows it."""
-        return not (self._asked or self._held or self._acking or self.retry.due)
+        is_trying = self.retry.due is not None and self.retry.failures < TRIES
+        return not (self._asked or self._held or self._acking or is_trying)
 
     # --- fetching -------------------------------------------------------------------------------
 
@@ -158,6 +164,8 @@ class GroupLogs:
         self._go_on(group, waiting)
         if item.ref and item.after < row.cursor < item.head:
             self.fetch(group)  # news has outrun this answer, which may have brought nothing
+        elif item.ref and not item.items and row.cursor < row.head_seq and row.standing in AWAITING:
+            self.retry.later()  # it was answered by a server that has not come as far as the news
 
     def _go_on(self, group: int, waiting: deque[LogGap | tuple[int, GroupEntry]]) -> None:
         """Store what can be judged, in order."""
@@ -195,6 +203,7 @@ class GroupLogs:
         self._advance(group, gap.high, opened=True)
 
     def _advance(self, group: int, seq: int, *, opened: bool) -> None:
+        self.retry.reset()
         row = self._row(group)
         unreadable = row.unreadable if opened else (*row.unreadable, seq)
         self._known.put(replace(row, cursor=max(seq, row.cursor), unreadable=unreadable[-UNREADABLE_MAX:]))
