@@ -35,11 +35,16 @@ def watchers(at: Stage) -> Iterator[Figures]:
         server.check()
     calibration_ns = at.calibration.take()
     news = add_windows(told)
+    still_p99_ms = 0.0
     for name, seen in (("watchers_still", add_windows(still)), ("watchers_busy", add_windows(busy))):
         at.calibration.look()
         seen.why = seen.why or news.why
         figures = at.figures(name, seen, connections=persons + crowd, offered=settings.watchers_rate)
         figures.calibration_ns = calibration_ns
-        if name == "watchers_busy":
+        if name == "watchers_still":
+            still_p99_ms = figures.p99_ms or 0.0
+        else:
+            # Both were measured in turns, on one server: so the machine's day does not count.
+            figures.more["p99_ratio"] = round((figures.p99_ms or 0.0) / still_p99_ms, 2) if still_p99_ms else 0.0
             figures.more["told_each_per_s"] = round(news.messages / settings.watchers / max(news.seconds, 1e-9), 2)
         yield figures

@@ -176,6 +176,20 @@ def test_of_many_receipts_the_first_numbers_are_answered_whole(town: GroupWorld)
     assert [(seq, len(states)) for seq, states in shown.states] == [(1, 2), (2, 2)]
 
 
+def test_a_newcomer_learns_nothing_about_messages_from_before(town: GroupWorld) -> None:
+    alice, bob, carol = town.join("alice"), town.join("bob"), town.join("carol")
+    town.make(alice[1], alice, bob)
+    town.write(alice[1], 1)
+    town.add(alice[1], carol)
+    town.write(alice[1], 2)
+    shown = asked(town, ReceiptsAsked(GROUP, carol[1], (1, 3), MANY))  # 2 says that she was added
+    assert isinstance(shown, ReceiptsShown)
+    assert [(seq, {account for account, _ in states}) for seq, states in shown.states] == [
+        (1, set()),
+        (3, {alice.account, bob.account}),
+    ]
+
+
 def test_growth_carries_entries_only_where_all_of_them_are_for_the_device(town: GroupWorld) -> None:
     alice, bob, carol = town.join("alice"), town.join("bob"), town.join("carol")
     town.limit(group_write_members=1)

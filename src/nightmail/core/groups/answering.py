@@ -34,7 +34,7 @@ from nightmail.model.words import Lane, MessageState
 
 from . import cursors
 from .needs import needs_member, needs_roster
-from .reading import chain_after, needs_chain, needs_group, receipts_of
+from .reading import chain_after, needs_chain, needs_group, receipts_of, was_addressed
 
 
 def needs_answer(state: ShardState, question: GroupQuestion) -> list[Need]:
@@ -82,7 +82,7 @@ def answer(state: ShardState, question: GroupQuestion) -> GroupAnswer:
         case MembersAsked():
             return _members(state, group, question)
         case ReceiptsAsked():
-            return _receipts(state, group, question)
+            return _receipts(state, group, member, question)
 
 
 def _told(state: ShardState) -> ToldSoFar:
@@ -112,14 +112,15 @@ def _members(state: ShardState, group: Group, asked: MembersAsked) -> MembersSho
     return MembersShown(group.epoch, group.head, group.length, group.settings, shown, len(behind) > len(page))
 
 
-def _receipts(state: ShardState, group: Group, asked: ReceiptsAsked) -> ReceiptsShown:
+def _receipts(state: ShardState, group: Group, member: GroupMember, asked: ReceiptsAsked) -> ReceiptsShown:
     account, left = account_of(asked.device), asked.limit
     found: list[tuple[int, tuple[tuple[int, MessageState], ...]]] = []
     for seq in dict.fromkeys(asked.numbers):
         if left <= 0:
             break
-        # A number that was not given yet brings nothing: nobody was addressed with it.
-        states = receipts_of(state, asked.group, account, (seq,)).get(seq, {}) if seq <= group.seq else {}
+        # A number that was not given yet brings nothing, nor one from before the asker was a member: it wrote neither.
+        may_know = seq <= group.seq and was_addressed(member, seq)
+        states = receipts_of(state, asked.group, account, (seq,)).get(seq, {}) if may_know else {}
         found.append((seq, tuple(states.items())))
         left -= max(1, len(states))
     return ReceiptsShown(group.settings.receipts, tuple(found))
