@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 
 from nightmail.api.pages import TYPES, page_files
 from tests.server.rig import Town
 
+ROOT = Path(__file__).parent.parent.parent
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -80,6 +84,12 @@ def test_what_is_not_ours_has_its_licence_beside_it() -> None:
     vendored = {each.name for each in files("nightmail").joinpath("web", "ops", "vendor").iterdir()}
     assert vendored == {"uPlot.LICENSE.txt", "uPlot.esm.d.ts", "uPlot.esm.js", "uPlot.min.css"}
     assert "MIT" in page_files()["vendor/uPlot.LICENSE.txt"].content.decode()
+
+
+def test_the_wheel_has_every_file_of_the_page(tmp_path: Path) -> None:
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    with zipfile.ZipFile(wheel) as packed:
+        assert {f"nightmail/web/ops/{name}" for name in page_files()} <= set(packed.namelist())
 
 
 def test_no_file_of_the_page_holds_a_second_idea() -> None:

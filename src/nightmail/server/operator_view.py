@@ -38,7 +38,7 @@ POINTS = 720
 
 class NodeView:
     def __init__(self, node: Node) -> None:
-        self._node = node
+        self._node, self._version = node, version("nightmail")
         self._answered: dict[SpanName, HistoryShown] = {}
         """The newest answer for each span, which is right until the next minute ends."""
 
@@ -51,7 +51,7 @@ class NodeView:
             refusals.not_admitted + refusals.rate_limited + refusals.requests_limited,
         )  # fmt: skip
         return OverviewShown(
-            node.name, version("nightmail"), at, rfc3339(at), started_at, rfc3339(started_at), not not_ready, not_ready,
+            node.name, self._version, at, rfc3339(at), started_at, rfc3339(started_at), not not_ready, not_ready,
             totals, node.heart.loop.state.shard.dead, self._shown(node.sampling.history.seconds.after(after)),
         )  # fmt: skip
 
