@@ -40,6 +40,7 @@ ENUMERATIONS: tuple[type[IntEnum], ...] = (
     words.Audience,
     words.PresenceState,
     words.Platform,
+    words.PushPlatform,
 )
 
 

@@ -185,6 +185,7 @@ class StrictState(ShardState):
         )
         self.schedule_pages = self._watched(self.schedule_pages, Kept.SCHEDULE_PAGE, lambda key: self.owns(key[0]))
         self.schedule_names = self._watched(self.schedule_names, Kept.SCHEDULE_NAME, lambda key: self.owns(key[0]))
+        self.pushes = self._watched(self.pushes, Kept.PUSH, self.owns_device)
         # Time and dead letters belong to whichever shard has them.
         self.due_hours = self._watched(self.due_hours, Kept.DUE_HOUR, lambda _: True)
         self.due = self._watched(self.due, Kept.DUE, lambda _: True)

@@ -20,6 +20,7 @@ from . import (
     keys,
     logfiles,
     presence,
+    pushes,
     receipts,
     receiving,
     schedules,
@@ -35,7 +36,7 @@ BUGS: tuple[Bug, ...] = (
     *sending.BUGS, *receiving.BUGS, *receipts.BUGS, *devices.BUGS, *handles.BUGS, *engine.BUGS, *keeping.BUGS,
     *forwards.BUGS, *cluster.BUGS, *logfiles.BUGS, *wide.BUGS, *gateway.BUGS, *client.BUGS, *keys.BUGS, *sealing.BUGS,
     *shares.BUGS, *clock.BUGS, *timers.BUGS, *presence.BUGS, *groups.BUGS, *group_clients.BUGS,
-    *schedules.BUGS,
+    *schedules.BUGS, *pushes.BUGS,
 )  # fmt: skip
 
 __all__ = ["BUGS", "Bug", "Uprooted"]

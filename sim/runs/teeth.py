@@ -40,6 +40,7 @@ from sim.planted.tools import PLANTED_IN, Focus
 from sim.world import group_town, town
 from sim.world.group_plan import run_groups
 from sim.world.plan import FAULTS, HABITS, Plan, run
+from sim.world.push_plan import run_pushes
 from sim.world.schedule_plan import run_schedules
 
 from . import claims, group_clients, handles, owners, powercuts, presence
@@ -53,7 +54,7 @@ SEEDS = {
     "node": 60, "cluster": 300, "sealed": 150, "forged entries": 60, "forged lists": 60, "forged keys": 60,
     "owners": 2_000, "powercuts": 6_000, "claims": 30, "handles": 60, "presence": 60, "groups node": 150,
     "groups cluster": 300, "group clients": 60, "tests of group clients": 1, "schedules node": 100,
-    "schedules cluster": 200,
+    "schedules cluster": 200, "pushes node": 150, "pushes cluster": 200,
 }  # fmt: skip
 """The most that are tried."""
 CLAIMS = 3_000
@@ -129,6 +130,9 @@ def worlds_of(suite: str, seconds: float, focus: Focus | None = None) -> Callabl
         case "schedules node" | "schedules cluster":
             mode = suite.removeprefix("schedules ")
             return lambda seed: run_schedules(Plan(mode, seed, seconds=seconds, off=SAFE))
+        case "pushes node" | "pushes cluster":
+            mode = suite.removeprefix("pushes ")
+            return lambda seed: run_pushes(Plan(mode, seed, seconds=seconds, off=SAFE))
         case _:
             return SEEDED[suite]
 

@@ -30,9 +30,11 @@ from nightmail.model.answers import Said
 from nightmail.model.effects import Answer, Call
 from nightmail.model.ids import SERVER, shard_of
 from nightmail.model.limits import FoldLimits
+from nightmail.model.push_rows import PushSeen
 from nightmail.model.records import AnyBody, FoldRaised, LimitsSet, Record, Sent, encode_record
 from nightmail.model.rows import Need
 from nightmail.model.words import Lane
+from nightmail.outlets.push.ports import Pusher, PushResult
 from nightmail.wire.items import PATH
 from sim.faults.partition import Outages, Partition, PartitionFaults, SimSharedLog
 from sim.faults.wide_store import Faults as StoreFaults
@@ -42,7 +44,7 @@ from sim.judges.drained import left_over
 from sim.judges.shadow import Checkpoints, compare_with_replay
 from sim.judges.strict import StrictState
 
-from .front import Front, Limits
+from .front import Connections, Front, Limits
 from .owner import WATCH_EVERY, WatchedOwner
 from .world import Broken, World
 
@@ -62,6 +64,18 @@ class ClusterNode(NamedTuple):
     """No other process ever had it."""
     front: Front
     desk: ClusterDesk
+
+
+class NodePusher:
+    """The pusher of one process: what comes of a push is heard by nobody if it has ended by then."""
+
+    def __init__(self, cluster: Cluster, number: int) -> None:
+        self._cluster, self._number = cluster, number
+
+    def push(self, seen: PushSeen, done: Callable[[PushResult], None]) -> None:
+        cluster, number = self._cluster, self._number
+        if cluster.pusher:
+            cluster.pusher.push(seen, lambda result: done(result) if cluster.runs(number) else None)
 
 
 class Cluster:
@@ -107,6 +121,10 @@ class Cluster:
         self._said: dict[int, Said] = {}
         """What owners have said, by its address: all must say the same."""
         self._registry = MemoryRegistry(limits.gateway.silence_ms)
+        self.connections = Connections()
+        self.pusher: Pusher | None = None
+        self.opened_at = 0
+        """Nodes come and go, one after the other: there is no moment at which all of it was started."""
         self._pressed = chance.random() < 0.5 and "pressure" not in off
         self._nodes: dict[int, ClusterNode] = {}
         self._numbers = 0
@@ -196,7 +214,8 @@ class Cluster:
         log = SimSharedLog(world, self.partitions, self.log_faults)
         desk = ClusterDesk(log, self, AnswerLines(number, world.chance.randbytes, pace), clock, pace, DESK_LIMITS)
         front = Front(
-            world, f"node{node}", desk, self._registry, self._limits, clock, lambda do: do(), lambda: None
+            world, f"node{node}", desk, self._registry, self._limits, clock, lambda do: do(), lambda: None,
+            NodePusher(self, number), self.connections,
         )  # fmt: skip
         desk.attend(front.gateway)
         self._announced[node] = self.newest_fold[node]
@@ -273,6 +292,22 @@ class Cluster:
         partition = self.partitions[shard_of(account, self.shards)]
         partition.append(self.clock(0), [encode_record(Record(SERVER, 0, body))], lambda _: None)
 
+    def lose_registry_now_and_then(self) -> None:
+        """What is known of connections is gone, everywhere."""
+        if self._on:
+            self.world.hit("registry lost")
+            self._registry.lose(self.world.now)
+            self.world.later(self.world.between(1_000, 5_000), self.lose_registry_now_and_then)
+
+    def on_wake(self, node: int, device: int) -> None:
+        """An owner on this node says that something waits."""
+        if member := self._nodes.get(node):
+            member.front.waker.wake(device)
+
+    def runs(self, number: int) -> bool:
+        """Whether this process has not ended."""
+        return any(member.number == number for member in self._nodes.values())
+
     def on_call(self, call: Call) -> None:
         """Somebody who calls webhooks takes its place."""
 
@@ -340,6 +375,10 @@ class Cluster:
     def settled(self) -> None:
         for member in list(self._nodes.values()):
             member.front.gateway.settled()
+
+    def holds(self, device: int) -> bool:
+        """Whether a device is connected, and answers."""
+        return any(member.front.holds(device) for member in self._nodes.values())
 
     def is_seated(self, device: int) -> bool:
         """Whether a device counts as online."""

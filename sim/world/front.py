@@ -19,6 +19,8 @@ from nightmail.model.answers import Said
 from nightmail.model.forms import Form
 from nightmail.model.limits import FoldLimits, FormLimits
 from nightmail.model.records import AnyBody, Record
+from nightmail.outlets.push.ports import Pusher
+from nightmail.outlets.push.waker import PushWaker, WakerLimits
 from nightmail.wire.closing import CloseCode
 
 from .network import Wire
@@ -26,6 +28,19 @@ from .world import World
 
 PRESSED_MS = (300, 3_000)
 """How long the server is under pressure, and how long it is not."""
+
+
+WAKER_LIMITS = WakerLimits(grace_ms=1_200, again_ms=1_500, told_ms=800, woken_ms=2_000)
+
+
+class Connections:
+    """What is true of connections, whatever the registry knows."""
+
+    def __init__(self) -> None:
+        self.newest: dict[int, Seat] = {}
+        """Device → its newest connection, wherever that is."""
+        self.changed_at: dict[int, int] = {}
+        """Device → when it last came, left, or stopped answering."""
 
 
 class Limits(NamedTuple):
@@ -54,16 +69,29 @@ class WatchedGateway(Gateway):
     """Counts what is worth counting. Changes nothing."""
 
     world: World
+    seen: Connections
+
+    def holds(self, device: int) -> bool:
+        session = self._live.get(device)
+        return session is not None and not session.suspect and session.seat == self.seen.newest.get(device)
 
     def seat(self, session: SessionPort, line: int) -> Seat:
         before = self.counters.displaced
         seat = super().seat(session, line)
         if self.counters.displaced > before:
             self.world.hit("displaced")
+        self.seen.newest[session.device] = seat
+        self.seen.changed_at[session.device] = self.world.now
         return seat
+
+    def remove(self, session: SessionPort) -> None:
+        if session.device:
+            self.seen.changed_at[session.device] = self.world.now
+        super().remove(session)
 
     def suspect(self, session: SessionPort) -> None:
         self.world.hit("suspected")
+        self.seen.changed_at[session.device] = self.world.now
         super().suspect(session)
 
     def renew_seat(self, session: SessionPort, now: int) -> None:
@@ -88,14 +116,18 @@ class Front:
         clock: Callable[[], int],
         guard: Callable[[Callable[[], None]], None],
         flush_below: Callable[[], None],
+        pusher: Pusher,
+        connections: Connections,
     ) -> None:
         self.world, self.name, self.registry = world, name, registry
         self._guard, self._flush_below = guard, flush_below
         form = Form(FormLimits(lifetime_ms_min=1), limits.fold)
+        self.waker = PushWaker(desk, registry, pusher, lambda: world.now, self._soon, WAKER_LIMITS)
         self.gateway = WatchedGateway(
             desk, registry, form, limits.gateway, clock, lambda: world.now, name, self._soon, world.chance.random,
+            waker=self.waker,
         )  # fmt: skip
-        self.gateway.world = world
+        self.gateway.world, self.gateway.seen = world, connections
         self._wires: dict[Wire, None] = {}
         self._alive = True
         self._flushing = False
@@ -159,6 +191,11 @@ class Front:
 
     def tick(self) -> None:
         self.gateway.tick(self.world.now)
+        self.waker.tick()
+
+    def holds(self, device: int) -> bool:
+        """Whether the device is connected here, by its newest connection, and answers."""
+        return self.gateway.holds(device)
 
     def press_now_and_then(self) -> None:
         if self._alive and not self._calm:

@@ -32,9 +32,11 @@ from nightmail.model.clock import ClockSeen
 from nightmail.model.effects import Call, Effect
 from nightmail.model.ids import SERVER
 from nightmail.model.limits import DAY_MS
+from nightmail.model.push_rows import PushSeen
 from nightmail.model.records import AnyBody, Record
 from nightmail.model.rows import Need, queue_id
 from nightmail.model.words import Lane
+from nightmail.outlets.push.ports import Pusher, PushResult
 from sim.faults.disk import Disk, PowerCut
 from sim.faults.disk_vfs import DiskVfs
 from sim.faults.wrong_clock import SUSPICIOUS, WrongClock
@@ -44,7 +46,7 @@ from sim.judges.lifetimes import Lifetimes
 from sim.judges.shadow import Checkpoints, Shadow, ShadowLog, ShadowRows, compare_with_replay
 from sim.judges.strict import StrictState
 
-from .front import Front, Limits
+from .front import Connections, Front, Limits
 from .poison import Poison
 from .world import Broken, World
 
@@ -126,6 +128,10 @@ class Node(Watcher):
         self._rows: SqliteRows | None = None
         self._desk: LoopDesk | None = None
         self._front: Front | None = None
+        self.pusher: Pusher | None = None
+        self.connections = Connections()
+        self.opened_at = 0
+        """When the present process was started."""
         chance = world.chance
         self._loop_limits = LoopLimits(
             batch_records=chance.choice((1, 8, 4_096)),
@@ -196,8 +202,20 @@ class Node(Watcher):
             new_state=self._new_state, pace=self._pace, later=self._later, limits=self._loop_limits, watcher=self,
         )  # fmt: skip
         registry = MemoryRegistry(self._limits.gateway.silence_ms)
-        front = Front(self.world, "node", desk, registry, self._limits, self._clock, self.guard, loop.flush)
-        desk.attend(loop, front.gateway)
+        front = Front(
+            self.world,
+            "node",
+            desk,
+            registry,
+            self._limits,
+            self._clock,
+            self.guard,
+            loop.flush,
+            self,
+            self.connections,
+        )
+        desk.attend(loop, front.gateway, on_wake=front.waker.wake)
+        self.opened_at = self.world.now
         loop.recover()
         self.world.tell("node", f"is up at {rows.pointer}, log at {log.last}")
         self._set_limits(self._life)
@@ -211,6 +229,12 @@ class Node(Watcher):
             if isinstance(effect, Call):
                 self.on_call(effect)
         desk.on_effects([effect for effect in effects if not isinstance(effect, Call)])
+
+    def push(self, seen: PushSeen, done: Callable[[PushResult], None]) -> None:
+        """What comes of a push is heard by nobody if this process has ended by then."""
+        life = self._life
+        if self.pusher:
+            self.pusher.push(seen, lambda result: self.guard(partial(done, result)) if life == self._life else None)
 
     def on_call(self, call: Call) -> None:
         """Somebody who calls webhooks takes its place."""
@@ -390,6 +414,10 @@ class Node(Watcher):
             self.wrong_clock.heal()
         if self._front:
             self._front.heal()
+
+    def holds(self, device: int) -> bool:
+        """Whether a device is connected, and answers."""
+        return self._front is not None and self._front.holds(device)
 
     def is_seated(self, device: int) -> bool:
         """Whether a device counts as online."""

@@ -16,6 +16,7 @@ from nightmail.engine.loop import Loop
 from nightmail.engine.ports import Checkpoint, EngineError, Failed, Mailboxes, Offered, Rows, Stored, TooNew
 from nightmail.model.effects import Call
 from nightmail.model.group_questions import GroupAnswer, GroupQuestion, ToldSoFar
+from nightmail.model.push_rows import PushSeen
 from nightmail.model.rows import Account, KnownAccounts, PendingReceipt
 from nightmail.model.traces import Trace
 from nightmail.model.words import Lane
@@ -101,6 +102,9 @@ class WatchedOwner(OwnerWatcher):
 
     def on_call(self, call: Call) -> None:
         self.cluster.on_call(call)
+
+    def on_wake(self, device: int) -> None:
+        self.cluster.on_wake(self.node, device)
 
     def on_saved(self, checkpoint: Checkpoint) -> None:
         if self.is_zombie:
@@ -188,6 +192,9 @@ class CountedMailboxes:
 
     def high_heads(self, devices: Sequence[int], told: ToldSoFar, then: Callable[[Mapping[int, int]], None]) -> None:
         self._mailboxes.high_heads(devices, told, then)
+
+    def push(self, device: int, then: Callable[[PushSeen | None], None]) -> None:
+        self._mailboxes.push(device, then)
 
     def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:
         self._mailboxes.trace(message_id, then)

@@ -58,3 +58,18 @@ def test_who_was_displaced_does_not_take_the_new_one_along(registry: Registry) -
     registry.take(BOB, NEW, 200)
     registry.leave(BOB, OLD)
     assert registry.find(BOB, 201) == NEW
+
+
+def test_only_who_had_the_seat_is_told_that_it_was_left(registry: Registry) -> None:
+    registry.take(BOB, OLD, 100)
+    registry.take(BOB, NEW, 200)
+    assert (registry.leave(BOB, OLD), registry.leave(BOB, NEW), registry.leave(BOB, NEW)) == (False, True, False)
+
+
+def test_a_device_is_woken_once_in_a_second(registry: Registry) -> None:
+    assert [registry.claim_wake(BOB, now) for now in (5_000, 5_000, 5_400, 6_000, 6_001)] == [0, 1_000, 600, 0, 999]
+    assert registry.claim_wake(EVE, 6_001) == 0
+
+
+def test_a_registry_that_never_lost_anything_says_so(registry: Registry) -> None:
+    assert registry.lost_at is None

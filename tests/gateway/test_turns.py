@@ -19,7 +19,7 @@ class Pending:
         self.device, self.frames, self.draining = device, frames, draining
         self.seat: Seat | None = None
         self.heard = 0
-        self.queued = False
+        self.queued = self.suspect = False
         self.sent: list[bool] = []
         """For each frame, whether the server was under pressure."""
 

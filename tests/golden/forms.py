@@ -38,6 +38,13 @@ class Mailbox1(Struct, array_like=True):
     bytes: int
 
 
+class Mailbox5(Mailbox1, array_like=True):
+    waking: int
+    shared: bool
+    set_backs: int
+    before_set_back: Any
+
+
 class FoldLimits1(Struct, array_like=True):
     mailbox_entries: int
     ring_acks: int
@@ -175,6 +182,53 @@ class Shard4(Struct, array_like=True):
     doubted_elapsed: int
 
 
+class FoldLimits5(FoldLimits4, array_like=True):
+    schedules: int
+    schedule_calls: int
+    schedule_bytes: int
+    schedule_ahead_ms: int
+    call_ahead_ms: int
+    reseal_ms: int
+    schedules_kept_ms: int
+    call_patience_ms: int
+    retry_after_ms: int
+
+
+class Shard5(Struct, array_like=True):
+    now: int
+    fold: int
+    limits: FoldLimits5
+    due: dict[int, int]
+    next_due: int
+    told: dict[int, int]
+    heard: dict[int, int]
+    out_of_chain: int
+    dead: int
+    low: int
+    exhausted: int
+    set_backs: int
+    set_back_to: int
+    set_back_by: int
+    set_back_ms: int
+    newest_time: int
+    doubts: Any
+    doubted_from: int
+    leaps: Any
+    doubted_elapsed: int
+
+
+class DeadLetter5(DeadLetter4, array_like=True):
+    status: int
+    settled_at: int
+    stamp: int
+    account: int
+    serial: int
+    retry_count: int
+    first_attempt: int
+    last_attempt: int
+    fold: int
+
+
 FORMS: dict[int, dict[Kept, type[Struct]]] = {
     1: {
         Kept.SHARD: Shard1,
@@ -186,6 +240,7 @@ FORMS: dict[int, dict[Kept, type[Struct]]] = {
     },
     2: {
         Kept.SHARD: Shard2,
+        Kept.MAILBOX: Mailbox5,
         Kept.ACCOUNT: Account2,
         Kept.DUE: Due2,
         Kept.DEAD_LETTER: DeadLetter4,
@@ -193,6 +248,7 @@ FORMS: dict[int, dict[Kept, type[Struct]]] = {
     },
     3: {
         Kept.SHARD: Shard3,
+        Kept.MAILBOX: Mailbox5,
         Kept.ACCOUNT: Account2,
         Kept.DUE: Due2,
         Kept.DEAD_LETTER: DeadLetter4,
@@ -200,8 +256,14 @@ FORMS: dict[int, dict[Kept, type[Struct]]] = {
     },
     4: {
         Kept.SHARD: Shard4,
+        Kept.MAILBOX: Mailbox5,
         Kept.DEAD_LETTER: DeadLetter4,
         Kept.STREAM: Stream4,
+    },
+    5: {
+        Kept.SHARD: Shard5,
+        Kept.MAILBOX: Mailbox5,
+        Kept.DEAD_LETTER: DeadLetter5,
     },
 }
 """Fold → the rows that have grown since, as they were."""

@@ -47,6 +47,7 @@ from tests.core.world import Memory, Node, Person, name_of, published, sealed
 
 from .group_story import tell_of_groups
 from .logs import SHARDS, Line
+from .push_story import tell_of_pushes
 from .schedule_story import tell_of_schedules
 
 NORMAL, HIGH = Lane
@@ -87,6 +88,8 @@ def tell(log: str, fold: int) -> list[Line]:
         tell_of_groups(town)
     if fold > 4:
         tell_of_schedules(town)
+    if fold > 5:
+        tell_of_pushes(town)
     _oddities(town, alice)
     return town.lines
 

@@ -92,5 +92,6 @@ def test_every_table_has_a_number_that_never_changes() -> None:
         "ACCOUNT_SCHEDULES": 32,
         "SCHEDULE_PAGE": 33,
         "SCHEDULE_NAME": 34,
+        "PUSH": 40,
     }
     assert RowKey(Kept.ACCOUNT, 5) == RowKey(Kept.ACCOUNT, 5, 0)

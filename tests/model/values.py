@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from nightmail.model.group_rows import FanOut, MemberState
 from nightmail.model.letter_rows import LetterStatus
-from nightmail.model.records import CallOutcome, FiringOutcome
+from nightmail.model.records import CallOutcome, FiringOutcome, PushOutcome
 from nightmail.model.roster import GroupReceipts, Role
 from nightmail.model.rows import DueFor
 from nightmail.model.schedule_rows import ScheduleState
-from nightmail.model.words import Kind, Lane, MessageState, Platform, Reason
+from nightmail.model.words import Kind, Lane, MessageState, Platform, PushPlatform, Reason
 
 ids = st.integers(0, 2**61 - 1)
 
@@ -27,6 +27,7 @@ FIELDS: dict[Any, st.SearchStrategy[Any]] = {
     **{word: st.sampled_from(word) for word in (DueFor, Kind, Lane, Platform, Reason, MessageState)},
     **{word: st.sampled_from(word) for word in (FanOut, GroupReceipts, MemberState, Role)},
     **{word: st.sampled_from(word) for word in (CallOutcome, FiringOutcome, LetterStatus, ScheduleState)},
+    **{word: st.sampled_from(word) for word in (PushOutcome, PushPlatform)},
 }
 
 

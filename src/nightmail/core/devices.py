@@ -192,6 +192,8 @@ def needs_unlinked(state: ShardState, _by: int, unlinked: Unlinked) -> list[Need
     missing_row(state.accounts, Kept.ACCOUNT, account_of(device), missing)
     missing_row(state.receipts, Kept.RECEIPTS, device, missing)
     missing_row(state.keys, Kept.KEYS, device, missing)
+    if state.knows_pushes:
+        missing_row(state.pushes, Kept.PUSH, device, missing)
     needs_whole(state, device, missing)
     return missing
 
@@ -223,6 +225,8 @@ def _unlink(state: ShardState, account: Account, device: int) -> Said:
     state.accounts.put(account_of(device), account, state.offset)
     end_mailbox(state, device)
     end_keys(state, device)
+    if state.knows_pushes and state.pushes[device] is not None:
+        state.pushes.put(device, None, state.offset)
     state.effects.append(Dismissed(device))
     return Done()
 

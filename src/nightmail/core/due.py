@@ -31,6 +31,7 @@ from nightmail.model.records import (
     ScheduleLooked,
     Swept,
     Ticked,
+    WakeLooked,
 )
 from nightmail.model.rows import Due, DueFor, DueHour, DueItem, Kept, Need
 from nightmail.model.rows import Shard as ShardRow
@@ -59,6 +60,7 @@ FIRES: Mapping[DueFor, Callable[[DueItem], AnyBody]] = {
     DueFor.RELISTING: lambda item: Relisted(item.seq, fired=True),
     DueFor.GROUP_LOG: lambda item: GroupSwept(item.seq),
     DueFor.SCHEDULE: lambda item: ScheduleLooked(item.device, item.seq),
+    DueFor.WAKE: lambda item: WakeLooked(item.device, item.seq),
 }
 """What an item is for → the record that looks at it."""
 

@@ -1,6 +1,6 @@
 """How dead letters end since fold 5: replayed, discarded, or by time; and later forgotten.
 
-Knows:   one letter, and what it is about: a message, or a call.
+Knows:   one letter, and what it is about: a message, a call, or a push.
 Touches: the letter, the pages and due rows; of a message the recipient's mailboxes; of a call its schedule.
 
 A letter is settled in the same step that delivers what it is about, hence once. Its due item is there since it was
@@ -23,6 +23,7 @@ from . import due, letter_pages, send
 from .deadletters import message_in, tell_failed
 from .late_filing import file_late
 from .letters_seen import is_replayable
+from .pushes.outcomes import end_letter, needs_letter_ending
 from .rules import Steps, needs_nothing
 from .schedules.keeping import change_state, drop_content, forgotten_at, needs_change
 from .schedules.looking import call
@@ -46,7 +47,9 @@ def needs_ending(state: ShardState, _by: int, ending: Replayed | Discarded) -> l
 
 
 def _needs_content(state: ShardState, letter: DeadLetter, missing: list[Need]) -> None:
-    if letter.serial:
+    if letter.device:
+        needs_letter_ending(state, letter.device, missing)
+    elif letter.serial:
         needs_change(state, letter.account, letter.serial, missing)
     elif letter.stamp:
         by, sent = message_in(letter)
@@ -62,7 +65,9 @@ def step_replayed(state: ShardState, _by: int, via: int, replayed: Replayed) -> 
         refusal = NotReplayable(offset)
     if refusal is None:
         assert letter is not None
-        if letter.serial:
+        if letter.device:
+            end_letter(state, letter.device, offset, replay=True)
+        elif letter.serial:
             _call_again(state, letter)
         else:
             by, sent = message_in(letter)
@@ -86,7 +91,7 @@ def step_discarded(state: ShardState, _by: int, via: int, discarded: Discarded) 
     refusal = _check(letter, discarded.offset)
     if refusal is None:
         assert letter is not None
-        _give_up(state, letter)
+        _give_up(state, discarded.offset, letter)
         settle(state, discarded.offset, LetterStatus.DISCARDED)
     if via:
         state.effects.append(Answer(via, refusal or Done()))
@@ -98,9 +103,11 @@ def _check(letter: DeadLetter | None, offset: int) -> AnyRefusal | None:
     return None if letter.status is WAITING else LetterSettled(offset)
 
 
-def _give_up(state: ShardState, letter: DeadLetter) -> None:
+def _give_up(state: ShardState, offset: int, letter: DeadLetter) -> None:
     """The sender of a message hears that it has failed; a call that has failed is forgotten in time."""
-    if letter.serial:
+    if letter.device:
+        end_letter(state, letter.device, offset, replay=False)
+    elif letter.serial:
         key = letter.account, letter.serial
         schedule = state.schedules.there(key)
         drop_content(state, *key)
@@ -147,7 +154,7 @@ def step_expired(state: ShardState, _by: int, _via: int, expired: LetterExpired)
         if letter.status is not WAITING:
             _forget(state, offset, letter)
             return
-        _give_up(state, letter)
+        _give_up(state, offset, letter)
         if _is_owed(letter):
             tell_failed(state, letter)
         settle(state, offset, LetterStatus.EXPIRED)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from nightmail.model.ids import account_of
 from nightmail.model.letter_rows import DeadLetter, LetterStatus
 from nightmail.model.records import GroupSealed, GroupSent, Sent, decode_record
 from nightmail.model.records.record import BadRecord
@@ -61,7 +62,10 @@ def letter_seen(state: ShardState, offset: int) -> LetterSeen | None:
     letter = state.dead_letters[offset]
     if letter is None:
         return None
-    original = _called(state, letter) if letter.serial else _sent(letter)
+    if letter.device:
+        original = OriginalMessage(recipient=account_of(letter.device))
+    else:
+        original = _called(state, letter) if letter.serial else _sent(letter)
     return LetterSeen(
         offset, original, tuple(letter.errors), letter.retry_count, letter.first_attempt or letter.at,
         letter.last_attempt or letter.at, letter.at, letter.status, letter.settled_at, is_replayable(letter),
@@ -69,10 +73,10 @@ def letter_seen(state: ShardState, offset: int) -> LetterSeen | None:
 
 
 def is_replayable(letter: DeadLetter) -> bool:
-    """A call, or a message to one account. A message to a group is not: what came after it is there already."""
+    """A call, a push, or a message to one account. A message to a group is not: what came after it is there already."""
     if letter.status is not LetterStatus.WAITING:
         return False
-    if letter.serial:
+    if letter.serial or letter.device:
         return True
     return bool(letter.stamp) and isinstance(decode_record(letter.record).body, Sent)
 

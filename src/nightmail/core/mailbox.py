@@ -18,7 +18,7 @@ from nightmail.model.refusals import AckAboveHead, UnknownDevice
 from nightmail.model.rows import DueItem, Entry, EntryRange, Gap, Kept, Mailbox, Need, Queue, queue_id
 from nightmail.model.words import Kind, Lane, Reason
 
-from . import due, shares
+from . import due, shares, waking
 from .gaps import drop_gaps, first_waiting, gap_at
 from .receipts import Verdicts
 from .rules import Steps
@@ -32,16 +32,21 @@ NO_ENTRIES: Entries = {}
 
 def needs_filing(state: ShardState, device: int, life_ms: int, count: int, missing: list[Need]) -> None:
     """What `file` will touch for this device, one of `count`: its mailbox and, if a clock must be set, the due rows."""
-    if (mailbox := _needs_mailbox(state, device, missing)) and (
-        moment := _clock(state, mailbox, _timer_ms(state, life_ms))
-    ):
-        due.needs_schedule(state, moment, count, missing)
+    if mailbox := _needs_mailbox(state, device, missing):
+        if moment := _clock(state, mailbox, _timer_ms(state, life_ms)):
+            due.needs_schedule(state, moment, count, missing)
+        waking.needs_begin(state, mailbox, count, missing)
 
 
 def look_at_clock(state: ShardState, mailbox: Mailbox, life_ms: int, count: int) -> None:
     """Raise KeyError unless the due rows that `file` will touch for `count` devices are in memory."""
     if moment := _clock(state, mailbox, _timer_ms(state, life_ms)):
         due.look(state, moment, count)
+    if mailbox.push:
+        missing: list[Need] = []
+        waking.needs_begin(state, mailbox, count, missing)
+        if missing:
+            raise KeyError(*missing)
 
 
 def is_full(state: ShardState, mailbox: Mailbox) -> bool:
@@ -61,6 +66,8 @@ def file(state: ShardState, device: int, mailbox: Mailbox, lane: Lane, entry: En
     size = len(entry.ciphertext)
     mailbox.bytes += size
     if state.counts_waking and entry.kind is not CONTROL:
+        if mailbox.push and not mailbox.waking:
+            waking.begin(state, device, mailbox)
         mailbox.waking += 1
     if mailbox.shared:
         shares.add(state, device, entry.by, size)
@@ -207,13 +214,13 @@ def _take(mailbox: Mailbox, entries: Entries, device: int, low: int, high: int, 
         else:
             verdicts.deliver(entry.by, entry.n, entry.n)  # What a phone says most of the time.
         return verdicts
-    by, first, last, size, waking = 0, 0, 0, 0, 0
+    by, first, last, size, wakers = 0, 0, 0, 0, 0
     for seq in range(low, high + 1):
         entry = entries.pop(seq, None)
         if entry is None:
             continue  # A gap: its sender was told when it arose.
         size += len(entry.ciphertext)
-        waking += entry.kind is not CONTROL
+        wakers += entry.kind is not CONTROL
         if entry.n != last + 1 or entry.by != by or entry.epoch or seq in unreadable:
             # Anything but the usual case: one more of the same sender.
             if by:
@@ -226,7 +233,7 @@ def _take(mailbox: Mailbox, entries: Entries, device: int, low: int, high: int, 
                 verdicts.deliver_in_group(entry)
                 by = 0
         last = entry.n
-    mailbox.let_go(size, waking)
+    mailbox.let_go(size, wakers)
     verdicts.deliver(by, first, last)
     return verdicts
 

@@ -135,7 +135,7 @@ def check(state: ShardState, account: Account | None, by: int, sent: Sent) -> An
             else:
                 mailbox.look_at_shares(state, device, size)
                 crowded += ((device, box, size),)
-        if sent.life_ms or not box.due or state.shard.newest_time:
+        if sent.life_ms or not box.due or box.push or state.shard.newest_time:
             mailbox.look_at_clock(state, box, sent.life_ms, count)
     if count > 1 and len({envelope.device for envelope in envelopes}) < count:
         return _stale(account, by, sent)  # One device named twice must not stand in for another.

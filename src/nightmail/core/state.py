@@ -20,6 +20,7 @@ from nightmail.model.group_rows import AccountGroups, AtHead, ChainBlob, Group, 
 from nightmail.model.ids import shard_of
 from nightmail.model.letter_rows import DeadLetter, LetterClasses, LetterPage
 from nightmail.model.notes import Note
+from nightmail.model.push_rows import PushTarget
 from nightmail.model.records import AnyBody, Told
 from nightmail.model.rows import (
     Account,
@@ -52,10 +53,10 @@ T = TypeVar("T")
 Entries: TypeAlias = dict[int, Entry]
 """Sequence number → entry, of one queue."""
 
-NEWEST_FOLD = 5
+NEWEST_FOLD = 6
 """The newest fold version that this program supports, and raises its shards to."""
 
-COMING_FOLD = 6
+COMING_FOLD = 7
 """A version that this program folds, but does not support yet: until then its records and rows may still change."""
 
 GROUPS_FOLD = 4
@@ -63,6 +64,9 @@ GROUPS_FOLD = 4
 
 SCHEDULES_FOLD = 5
 """Since this one there are messages for later, and dead letters can be replayed."""
+
+PUSH_FOLD = 6
+"""Since this one sleeping devices are woken."""
 
 NOTHING: tuple[Need, ...] = ()
 """Nothing is missing."""
@@ -164,6 +168,9 @@ class ShardState:
         self.knows_schedules = False
         """Messages can be scheduled, and dead letters replayed: since fold 5."""
 
+        self.knows_pushes = False
+        """Devices have push tokens, and are woken: since fold 6."""
+
         self.accounts: Table[int, Account] = Table(Account)
         self.handles: Table[int, HandleClaim] = Table(HandleClaim)
         self.keys: Table[int, Keys] = Table(Keys)
@@ -188,6 +195,7 @@ class ShardState:
         self.schedule_contents: Table[tuple[int, int], ScheduleContent] = Table(ScheduleContent)
         self.schedule_pages: Table[tuple[int, int], SchedulePage] = Table(SchedulePage)
         self.schedule_names: Table[tuple[int, int], ScheduleName] = Table(ScheduleName)
+        self.pushes: Table[int, PushTarget] = Table(PushTarget)
         self.by_pair: dict[Kept, Table[tuple[int, int], Any]] = {
             Kept.STREAM: self.streams,
             Kept.MEMBER: self.members,
@@ -216,6 +224,7 @@ class ShardState:
             Kept.ACCOUNT_GROUPS: self.account_groups,
             Kept.AT_HEAD: self.at_head,
             Kept.ACCOUNT_SCHEDULES: self.account_schedules,
+            Kept.PUSH: self.pushes,
         }
 
         self._changed: list[dict[Any, int]] = []
@@ -259,6 +268,7 @@ class ShardState:
         self.counts_waking = self.counts_shares = self.checks_ids = self.shard.fold > 1
         self.knows_groups = self.shard.fold >= GROUPS_FOLD
         self.knows_schedules = self.shard.fold >= SCHEDULES_FOLD
+        self.knows_pushes = self.shard.fold >= PUSH_FOLD
 
     def tell(self, account: int, body: Told) -> None:
         """Bring this to the shard of `account`: at once if it is ours, by its log if not."""

@@ -35,6 +35,8 @@ from . import (
 )
 from .groups import accounts, chain, cursors, filing, membership, missed, sending
 from .groups import receipts as group_receipts
+from .pushes import looking as wake_looking
+from .pushes import outcomes, tokens
 from .rules import Fold
 from .schedules import firing, looking, settling, taking
 from .schedules import reading as schedule_reading
@@ -70,6 +72,9 @@ MODULES = (
     settling,
     schedule_reading,
     letter_endings,
+    tokens,
+    wake_looking,
+    outcomes,
 )
 
 

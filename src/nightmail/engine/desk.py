@@ -16,14 +16,16 @@ from nightmail.core.groups import answering
 from nightmail.core.letter_pages import Listing
 from nightmail.core.letters_seen import LetterSeen
 from nightmail.core.mailbox import needs_offer, offer
+from nightmail.core.pushes.reading import needs_push, push_seen
 from nightmail.core.receipts import needs_receipts, receipts_after
 from nightmail.core.schedules import reading
 from nightmail.core.schedules.reading import ScheduleListing, ScheduleSeen
 from nightmail.core.state import ShardState, missing_row
 from nightmail.model.answers import Said
-from nightmail.model.effects import Answer, Call, Dismissed, Effect, Grew, Low, ReceiptsGrew
+from nightmail.model.effects import Answer, Call, Dismissed, Effect, Grew, Low, ReceiptsGrew, Wake
 from nightmail.model.group_questions import GroupAnswer, GroupQuestion, ToldSoFar
 from nightmail.model.ids import MessageId
+from nightmail.model.push_rows import PushSeen
 from nightmail.model.records import Record
 from nightmail.model.rows import Account, Entry, Gap, Kept, KnownAccounts, Need, PendingReceipt, RowKey
 from nightmail.model.schedule_rows import ScheduleState
@@ -57,14 +59,16 @@ class LoopDesk:
         self._listener: Listener | None = None
         self._tracer: Tracer | None = None
         self._on_call: Callable[[Call], None] | None = None
+        self._on_wake: Callable[[int], None] | None = None
 
     def attend(
         self, loop: Loop, *listeners: Listener, tracer: Tracer | None = None,
-        on_call: Callable[[Call], None] | None = None,
+        on_call: Callable[[Call], None] | None = None, on_wake: Callable[[int], None] | None = None,
     ) -> None:  # fmt: skip
         """Each listener is told everything, in the order given. Without a tracer nothing is traced; without `on_call`
-        no webhook is called."""
-        self._loop, self._listener, self._tracer, self._on_call = loop, together(*listeners), tracer, on_call
+        no webhook is called, without `on_wake` no device is woken."""
+        self._loop, self._listener, self._tracer = loop, together(*listeners), tracer
+        self._on_call, self._on_wake = on_call, on_wake
 
     # --- in -----------------------------------------------------------------------------------
 
@@ -157,6 +161,9 @@ class LoopDesk:
         else:
             self._wait(lambda state: _needs_mailboxes(state, devices), lambda state: then(_high_heads(state, devices)))
 
+    def push(self, device: int, then: Callable[[PushSeen | None], None]) -> None:
+        self._wait(lambda state: needs_push(state, device), lambda state: then(push_seen(state, device)))
+
     def attend_group(self, group: int, *, here: bool) -> None:
         """The listener is told everything in any case."""
 
@@ -238,6 +245,8 @@ class LoopDesk:
                 listener.low(effect.device)
             elif type(effect) is Call and self._on_call:
                 self._on_call(effect)
+            elif type(effect) is Wake and self._on_wake:
+                self._on_wake(effect.device)
         for grew in grown:
             listener.grew(grew.device, grew.lane)
         listener.settled()

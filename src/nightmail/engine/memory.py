@@ -12,6 +12,8 @@ from .ports import Checkpoint, Damaged, Failed, Found, Need, Overtaken, RowKey, 
 
 SEAT_MS = 90_000
 """A seat that is not renewed for this long is free."""
+WAKE_MS = 1_000
+"""A device is pushed to no sooner than this after the last time."""
 
 
 class MemoryLog:
@@ -127,6 +129,9 @@ class MemoryRegistry:
     def __init__(self, lifetime_ms: int = SEAT_MS) -> None:
         self._lifetime_ms = lifetime_ms
         self._seats: dict[int, tuple[Seat, int]] = {}
+        self._wakes: dict[int, int] = {}
+        """Device → when it was last pushed to, the longest ago first."""
+        self.lost_at: int | None = None
 
     def take(self, device: int, seat: Seat, now: int) -> Seat | None:
         present = self.find(device, now)
@@ -139,6 +144,23 @@ class MemoryRegistry:
         seat, until = self._seats.get(device, (None, 0))
         return seat if now < until else None
 
-    def leave(self, device: int, seat: Seat) -> None:
-        if self._seats.get(device, (None, 0))[0] == seat:
-            del self._seats[device]
+    def leave(self, device: int, seat: Seat) -> bool:
+        if self._seats.get(device, (None, 0))[0] != seat:
+            return False
+        del self._seats[device]
+        return True
+
+    def lose(self, now: int) -> None:
+        """Forget everything, as a registry elsewhere may."""
+        self._seats.clear()
+        self._wakes.clear()
+        self.lost_at = now
+
+    def claim_wake(self, device: int, now: int) -> int:
+        wakes = self._wakes
+        while wakes and now - wakes[first := next(iter(wakes))] >= WAKE_MS:
+            del wakes[first]
+        if device in wakes:
+            return wakes[device] + WAKE_MS - now
+        wakes[device] = now
+        return 0

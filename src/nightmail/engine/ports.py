@@ -20,6 +20,7 @@ from nightmail.core.letters_seen import LetterSeen
 from nightmail.core.schedules.reading import ScheduleListing, ScheduleSeen
 from nightmail.model.answers import Said
 from nightmail.model.group_questions import GroupAnswer, GroupQuestion, ToldSoFar
+from nightmail.model.push_rows import PushSeen
 from nightmail.model.records import Record
 from nightmail.model.rows import Account, Entry, EntryRange, Gap, Kept, KnownAccounts, Need, PendingReceipt, RowKey
 from nightmail.model.schedule_rows import ScheduleState
@@ -309,6 +310,10 @@ class Mailboxes(Protocol):
         """
         ...
 
+    def push(self, device: int, then: Callable[[PushSeen | None], None]) -> None:
+        """What a push to a device needs; None: nothing waits that may wake it, or it has no push token."""
+        ...
+
     def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:
         """What the delivery log knows about a message; None: it could not be read. Raises ValueError for no id.
 
@@ -393,8 +398,18 @@ class Registry(Protocol):
 
     def find(self, device: int, now: int) -> Seat | None: ...
 
-    def leave(self, device: int, seat: Seat) -> None:
-        """Get up, if it is still this seat."""
+    def leave(self, device: int, seat: Seat) -> bool:
+        """Get up, if it is still this seat; returns whether it was."""
+        ...
+
+    @property
+    def lost_at(self) -> int | None:
+        """When it last lost what it held, by the caller's `now`: until its owners have sat down again, nobody knows who
+        is connected. None: never, since it was made."""
+        ...
+
+    def claim_wake(self, device: int, now: int) -> int:
+        """Push to the device now: 0; or this many ms later, because somebody did less than a second ago."""
         ...
 
 
@@ -457,35 +472,8 @@ class Presence(Protocol):
 
 
 __all__ = [
-    "RECORD_OVERHEAD",
-    "REF_BITS",
-    "Checkpoint",
-    "Damaged",
-    "Desk",
-    "EngineError",
-    "EntryRange",
-    "Failed",
-    "Found",
-    "InUse",
-    "Listener",
-    "Log",
-    "Mailboxes",
-    "Need",
-    "Offered",
-    "Overtaken",
-    "Post",
-    "Presence",
-    "PresenceListener",
-    "Registry",
-    "RowKey",
-    "Rows",
-    "Saving",
-    "Seat",
-    "Sighting",
-    "Stored",
-    "TooNew",
-    "TrimmedAway",
-    "Unwritable",
-    "is_nowhere",
-    "saving",
+    "RECORD_OVERHEAD", "REF_BITS", "Checkpoint", "Damaged", "Desk", "EngineError", "EntryRange", "Failed", "Found",
+    "InUse", "Listener", "Log", "Mailboxes", "Need", "Offered", "Overtaken", "Post", "Presence", "PresenceListener",
+    "Registry", "RowKey", "Rows", "Saving", "Seat", "Sighting", "Stored", "TooNew", "TrimmedAway", "Unwritable",
+    "is_nowhere", "saving",
 ]  # fmt: skip

@@ -24,7 +24,7 @@ from .budgets import Budgets
 from .group_limits import GroupLimits
 from .groups import NodeGroups
 from .limits import GatewayLimits
-from .ports import Link, SessionPort, Shared
+from .ports import DeviceWaker, Link, SessionPort, Shared
 from .presence import NodePresence
 from .presence_limits import PresenceLimits
 from .pump import RECEIPTS
@@ -51,10 +51,11 @@ class Gateway:
         chance: Callable[[], float],
         presence: tuple[Presence, PresenceLimits] | None = None,
         groups: GroupLimits | None = None,
+        waker: DeviceWaker | None = None,
     ) -> None:
         """`soon` asks for a call of `flush` at the end of this turn; `chance` draws from 0 to 1.
 
-        Without `presence`, devices are told that nothing of it is known here.
+        Without `presence`, devices are told that nothing of it is known here; without a `waker` none is woken.
         """
         self.shared = shared = Shared(desk, form, limits, clock, pace, node)
         self.counters = shared.counters
@@ -65,6 +66,7 @@ class Gateway:
         self.presence = NodePresence(shared, self.turns.next_turn, *presence) if presence else None
         self.groups = NodeGroups(shared, groups or GroupLimits())
         self._desk, self._registry, self._pace, self._soon = desk, registry, pace, soon
+        self._waker, self._lost_at = waker, registry.lost_at
         self.pressed = False
         self.stopping = False
         self._submitting = False
@@ -112,12 +114,18 @@ class Gateway:
         seat = Seat(self.shared.node, line, now)
         self._registry.take(session.device, seat, now)
         self.counters.connected += 1
+        if self._waker is not None:
+            self._waker.came(session.device)
         return seat
 
     def suspect(self, session: SessionPort) -> None:
         self.counters.suspected += 1
-        if session.seat:
-            self._registry.leave(session.device, session.seat)
+        self._leave_seat(session)
+
+    def _leave_seat(self, session: SessionPort) -> None:
+        """Only the seat that counts is left: a device whose newer connection is elsewhere does not sleep."""
+        if session.seat and self._registry.leave(session.device, session.seat) and self._waker is not None:
+            self._waker.left(session.device)
 
     def renew_seat(self, session: SessionPort, now: int) -> None:
         if session.seat:
@@ -129,12 +137,11 @@ class Gateway:
             return
         del self._sessions[session]
         self.counters.closed += 1
-        if session.seat:
-            self._registry.leave(session.device, session.seat)
         if self._live.get(session.device) is session:
             del self._live[session.device]
             self._desk.note_connection(session.device, here=False)
             self.turns.saw(session.device, session.heard)
+        self._leave_seat(session)
 
     # --- records in, news out -----------------------------------------------------------------
 
@@ -187,6 +194,8 @@ class Gateway:
         self.turns.tick()
         if self.presence is not None:
             self.presence.tick(now)
+        if self._registry.lost_at != self._lost_at:
+            self._sit_down_again(now)
         if self.stopping:
             self._send_away(now)
 
@@ -194,6 +203,15 @@ class Gateway:
         """Admit nobody any more, and send all devices elsewhere, one after the other."""
         self.stopping, self._stop_from = True, now
         self._to_stop = len(self._sessions)
+        if self._waker is not None:
+            self._waker.stop()
+
+    def _sit_down_again(self, now: int) -> None:
+        """The registry has lost who is connected here. Who does not acknowledge stays without a seat."""
+        self._lost_at = self._registry.lost_at
+        for session in self._live.values():
+            if not session.suspect:
+                self.renew_seat(session, now)
 
     def _send_away(self, now: int) -> None:
         share = min(1.0, (now - self._stop_from + 1) / max(1, self.shared.limits.stop_ms))

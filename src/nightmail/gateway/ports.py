@@ -100,6 +100,22 @@ class Shared:
         """Items in one frame. A larger frame exceeds one of the two limits in any case."""
 
 
+class DeviceWaker(Protocol):
+    """Who wakes devices that are not connected."""
+
+    def came(self, device: int) -> None:
+        """The device is connected."""
+        ...
+
+    def left(self, device: int) -> None:
+        """Its connection has ended, or it does not acknowledge any more."""
+        ...
+
+    def stop(self) -> None:
+        """Devices are sent elsewhere from now on: none of them sleeps because of that."""
+        ...
+
+
 class SessionPort(Protocol):
     """What the gateway may ask of a session."""
 
@@ -119,6 +135,11 @@ class SessionPort(Protocol):
     @property
     def heard(self) -> int:
         """When the last frame arrived."""
+        ...
+
+    @property
+    def suspect(self) -> bool:
+        """Whether the device does not acknowledge what it was offered: it counts as offline."""
         ...
 
     @property

@@ -334,6 +334,10 @@ class Session:
         return self._pump is not None and self._pump.draining
 
     @property
+    def suspect(self) -> bool:
+        return self._pump is not None and self._pump.suspect
+
+    @property
     def handed_high(self) -> int:
         """How far the device was handed its high lane."""
         return self._pump.handed_high if self._pump is not None else 0

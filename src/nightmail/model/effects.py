@@ -61,6 +61,13 @@ class Call(Struct, frozen=True, gc=False):
     content: bytes
 
 
+class Wake(Struct, frozen=True, gc=False):
+    """Something waits for this device: if it is not connected, push. Said again until the device has fetched it, or
+    `Pushed` says what became of the push."""
+
+    device: int
+
+
 class Forward(Struct, frozen=True, gc=False):
     """Append this to another shard's log, as the `k`-th thing it is told by us."""
 
@@ -69,4 +76,4 @@ class Forward(Struct, frozen=True, gc=False):
     body: Told
 
 
-Effect: TypeAlias = Answer | Grew | ReceiptsGrew | Dismissed | Low | Call
+Effect: TypeAlias = Answer | Grew | ReceiptsGrew | Dismissed | Low | Call | Wake

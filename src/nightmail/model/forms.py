@@ -54,6 +54,7 @@ class Form:
         self.lifetime_ms, self.lifetime_ms_min = form.lifetime_ms, form.lifetime_ms_min
         self.spans, self.authors, self.unreadable = form.spans, form.authors, form.unreadable
         self.call_bytes, self.url_chars = form.call_bytes, form.url_chars
+        self.push_token_chars = form.push_token_chars
         self.handle_chars, self.label_chars, self.list_bytes = form.handle_chars, form.label_chars, form.list_bytes
 
     def check(self, by: int, body: Formed) -> Malformed | None:

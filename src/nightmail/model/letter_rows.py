@@ -41,6 +41,8 @@ class DeadLetter(Struct, array_like=True):
     last_attempt: int = 0
     fold: int = 0
     """The fold that buried it; 0: one before 5."""
+    device: int = 0
+    """Of a push that failed: whom it was to wake."""
 
 
 class LetterClass(Struct, array_like=True):

@@ -99,7 +99,15 @@ class FoldLimits(Struct, frozen=True, array_like=True):
     call_patience_ms: int = 30_000
     """A call whose outcome is not told within this time is made again: its caller may have crashed."""
     retry_after_ms: int = 3_600_000
-    """Longest delay of a retry that a webhook may ask for."""
+    """Longest delay of a retry that a webhook, or a push provider, may ask for."""
+    wake_patience_ms: int = 20_000
+    """A push whose outcome is not told within this time is asked for again, while something waits."""
+    wake_again_ms: int = 15 * 60_000
+    """A device that has not fetched what waits is pushed again this long after the first push."""
+    wake_second_ms: int = 60 * 60_000
+    """Likewise, for the second time."""
+    wake_third_ms: int = 6 * 60 * 60_000
+    """Likewise, for the third and last time."""
 
 
 class FormLimits(Struct, frozen=True):
@@ -123,6 +131,8 @@ class FormLimits(Struct, frozen=True):
     """Content of one call to a webhook."""
     url_chars: int = 2_048
     """Address of a webhook."""
+    push_token_chars: int = 4_096
+    """A push token, or the subscription of a browser."""
     lifetime_ms: int = 7 * DAY_MS
     """Longest timer of a disappearing message."""
     lifetime_ms_min: int = 30_000

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from .group_rows import AccountGroups, AtHead, ChainBlob, Group, GroupMember, GroupRoster
 from .letter_rows import DeadLetter, LetterClasses, LetterPage
 from .limits import FoldLimits
+from .push_rows import PushTarget
 from .schedule_rows import AccountSchedules, Schedule, ScheduleContent, ScheduleName, SchedulePage
 from .spans import Spans
 from .words import Kind, Lane, MessageState, Platform, Reason
@@ -47,6 +48,7 @@ class Kept(IntEnum):
     ACCOUNT_SCHEDULES = 32
     SCHEDULE_PAGE = 33
     SCHEDULE_NAME = 34
+    PUSH = 40
 
 
 PAIRED = frozenset({
@@ -181,6 +183,8 @@ class DueFor(IntEnum):
     """The log of the group `seq` is looked through for entries that everybody has."""
     SCHEDULE = 24
     """The schedule `seq` of an account, whose number stands in place of the device's."""
+    WAKE = 32
+    """A mailbox whose device may have to be woken; `seq` is the moment that this was planned for."""
 
 
 class DueItem(Struct, frozen=True, array_like=True, gc=False):
@@ -403,6 +407,14 @@ class Mailbox(Struct, array_like=True, gc=False):
     """How many times the shard's time had been set back when something was last filed here."""
     before_set_back: tuple[int, int] = (0, 0)
     """The newest entry of each lane that was filed before the last of them."""
+    push: bool = False
+    """Its device has a push token, and is woken when something waits."""
+    marked: bool = False
+    """Since a group's log had something for the device, nobody has seen that it fetched that."""
+    woke_at: int = 0
+    """When something last began to wait, by elapsed time; greater each time."""
+    wake_due: int = 0
+    """The moment at which it is looked at whether the device must be woken; 0: none is set."""
 
     @property
     def waiting(self) -> int:
@@ -480,4 +492,5 @@ Row: TypeAlias = (
     | AccountSchedules
     | SchedulePage
     | ScheduleName
+    | PushTarget
 )

@@ -84,3 +84,16 @@ class Platform(IntEnum):
     IOS = 1
     ANDROID = 2
     WEB = 3
+
+
+class PushPlatform(IntEnum):
+    """By whose service a sleeping device is woken."""
+
+    IOS = 1
+    """Apple's: APNs."""
+    ANDROID = 2
+    """Google's: FCM."""
+    WEB = 3
+    """A browser's: Web Push."""
+    UNIFIEDPUSH = 4
+    """The person's own choice: an address that gets a POST."""

@@ -8,8 +8,9 @@ Joining and leaving move no cursor: what a device was not addressed with is a ga
 
 from __future__ import annotations
 
-from nightmail.core import due, mailbox
+from nightmail.core import due, mailbox, waking
 from nightmail.core.expiry import make_gaps
+from nightmail.core.pushes.reading import is_undrained
 from nightmail.core.receipts import note
 from nightmail.core.rules import Steps
 from nightmail.core.state import ShardState, missing_row
@@ -176,15 +177,43 @@ def needs_marked(state: ShardState, _by: int, marked: GroupMarked) -> list[Need]
 
 def step_marked(state: ShardState, _by: int, _via: int, marked: GroupMarked) -> None:
     """The device is to look at the log. However often it is said, that waits once."""
-    single = set(marked.devices)
     seq = marked.group_seq
     look = Receipted(0, marked.group, Lane.NORMAL, 0, MessageState.SENT, Reason.NONE, state.now, ((seq, seq),))
-    everybody = {account for account, _ in marked.audience}
-    for number in _accounts(marked):
-        account = state.accounts[number]
-        for device in account.devices if account else ():
-            if number in everybody or device in single:
-                note(state, device, look)
+    for device in _marked(state, marked):
+        note(state, device, look)
+
+
+def needs_marked_waking(state: ShardState, by: int, marked: GroupMarked) -> list[Need]:
+    missing = needs_marked(state, by, marked)
+    devices = [] if missing else _marked(state, marked)
+    for device in devices:
+        if not missing_row(state.mailboxes, Kept.MAILBOX, device, missing) and (box := state.mailboxes[device]):
+            waking.needs_begin(state, box, len(devices), missing)
+    return missing
+
+
+def step_marked_waking(state: ShardState, by: int, via: int, marked: GroupMarked) -> None:
+    """Likewise; and devices that sleep are woken, unless another mark waits for them already."""
+    for device in _marked(state, marked):
+        box = state.mailboxes[device]
+        if box is not None and box.push:
+            if not is_undrained(state, device, box):
+                waking.begin(state, device, box)
+            box.marked = True
+            state.mailboxes.put(device, box, state.offset)
+    step_marked(state, by, via, marked)
+
+
+def _marked(state: ShardState, marked: GroupMarked) -> list[int]:
+    """The devices that are told."""
+    single, everybody = set(marked.devices), {account for account, _ in marked.audience}
+    accounts = ((number, state.accounts[number]) for number in _accounts(marked))
+    return [
+        device
+        for number, account in accounts
+        for device in (account.devices if account else ())
+        if number in everybody or device in single
+    ]
 
 
 def _accounts(marked: GroupMarked) -> dict[int, None]:
@@ -289,5 +318,6 @@ STEPS: Steps = {
         GroupAcked: (needs_acked, step_acked),
         GroupMarked: (needs_marked, step_marked),
         GroupSwept: (needs_swept, step_swept),
-    }
+    },
+    6: {GroupMarked: (needs_marked_waking, step_marked_waking)},
 }

@@ -80,7 +80,7 @@ def _boxes(state: ShardState, fanned: Fanned) -> tuple[list[tuple[int, Mailbox, 
                 boxes.append((device, box, has_room))
                 if not has_room:
                     state.known.rows[number]  # Looked at by `_file`.
-                if not box.due:
+                if not box.due or (box.push and not box.wake_due):
                     unclocked.append(box)
                 if box.shared:
                     state.shares.there(device)

@@ -20,6 +20,7 @@ from nightmail.model.answers import Said
 from nightmail.model.effects import Answer
 from nightmail.model.group_questions import GroupAnswer, GroupQuestion, ToldSoFar
 from nightmail.model.ids import DEVICE_BITS, MessageId, account_of, shard_of
+from nightmail.model.push_rows import PushSeen
 from nightmail.model.records import Record
 from nightmail.model.refusals import NotYet, Overloaded, Unavailable
 from nightmail.model.rows import Account, KnownAccounts, PendingReceipt
@@ -185,6 +186,13 @@ class ClusterDesk:
         def put(found: Callable[[Mapping[int, int]], None]) -> None:
             if owner := self._owner(account_of(devices[0])):
                 owner.high_heads(devices, told, found)
+
+        self._questions.ask(put, then)
+
+    def push(self, device: int, then: Callable[[PushSeen | None], None]) -> None:
+        def put(found: Callable[[PushSeen | None], None]) -> None:
+            if owner := self._owner(account_of(device)):
+                owner.push(device, found)
 
         self._questions.ask(put, then)
 

@@ -22,7 +22,7 @@ from nightmail.engine.forwarder import Forwarder, ForwarderLimits
 from nightmail.engine.loop import Loop, LoopLimits
 from nightmail.engine.ports import EngineError, Failed, Listener, Mailboxes, Rows
 from nightmail.engine.watcher import Watcher
-from nightmail.model.effects import Answer, Call, Effect
+from nightmail.model.effects import Answer, Call, Effect, Wake
 
 from .followed_log import FollowedLog
 from .fresh_reads import FreshReads
@@ -45,6 +45,9 @@ class OwnerWatcher(Watcher):
 
     def on_call(self, call: Call) -> None:
         """A webhook is to be called. It is asked for again until somebody says what became of it."""
+
+    def on_wake(self, device: int) -> None:
+        """Something waits for a device: push, unless some node holds it. It is said again until it is fetched."""
 
     def on_stopped(self, why: EngineError) -> None:
         """It cannot go on, for example because this program is too old, and has ended. Another node must take over."""
@@ -208,6 +211,8 @@ class Owner:
         for effect in effects:
             if type(effect) is Call:
                 self._watcher.on_call(effect)
+            elif type(effect) is Wake:
+                self._watcher.on_wake(effect.device)
             elif type(effect) is not Answer:
                 news.append(effect)
             elif effect.via:

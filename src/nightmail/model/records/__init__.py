@@ -11,6 +11,7 @@ from .keys import *
 from .mailboxes import *
 from .members import *
 from .messages import *
+from .pushes import *
 from .receipts import *
 from .record import *
 from .schedules import *

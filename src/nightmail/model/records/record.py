@@ -19,6 +19,7 @@ from . import (
     mailboxes,
     members,
     messages,
+    pushes,
     receipts,
     schedules,
     shard,
@@ -27,7 +28,7 @@ from . import (
 SaidByDevices: TypeAlias = (
     messages.DeviceBodies | mailboxes.DeviceBodies | receipts.DeviceBodies
     | accounts.DeviceBodies | devices.DeviceBodies | keys.DeviceBodies | groups.DeviceBodies
-    | schedules.DeviceBodies
+    | schedules.DeviceBodies | pushes.DeviceBodies
 )  # fmt: skip
 """What a device may say over its connection."""
 
@@ -36,7 +37,7 @@ AnyBody: TypeAlias = (
     | accounts.Bodies | devices.Bodies | keys.Bodies
     | forwards.Bodies | shard.Bodies | deadletters.Bodies
     | groups.Bodies | members.Bodies
-    | schedules.Bodies | firing.Bodies
+    | schedules.Bodies | firing.Bodies | pushes.Bodies
 )  # fmt: skip
 
 

@@ -1,0 +1,1 @@
+"""Pushes: which sleeping devices are woken when, and how each provider wants to be asked."""
