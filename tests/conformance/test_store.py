@@ -20,8 +20,10 @@ from nightmail.client.store.rows import (
     ReadMark,
     Trusted,
 )
+from nightmail.client.store.schedule_rows import ScheduledRow
 from nightmail.model.group_rows import FanOut
 from nightmail.model.records import Envelope
+from nightmail.model.schedule_rows import GroupContent, PairContent
 from nightmail.model.words import Kind, Lane
 from tests.conformance.store_rig import ALICE, BOB, PHONE, TABLET, Kept, a_message, kept_store
 
@@ -380,3 +382,25 @@ def test_received_chains_are_found_by_device_and_key(kept: Kept) -> None:
     assert store.receiving_chain(GROUP, TABLET, b"2" * 8) is None
     assert len(store.receiving_chains(GROUP)) == 2
     assert len(store.receiving_chains(GROUP, PHONE)) == 1
+
+
+def test_messages_for_later_come_back_as_they_were_put_and_go(kept: Kept) -> None:
+    store, content = kept.store, PairContent(3, (Envelope(PHONE, 5, b"sealed"),), ())
+    late = ScheduledRow(
+        id="b", to=BOB, kind=Kind.TEXT, body=b"later", life_ms=0, nonce=b"n" * 16, made_at=1, deliver_at=9, by=PHONE,
+        content=content, sealed_for=(PHONE,), asked_at=4,
+    )  # fmt: skip
+    early = replace(late, id="a", deliver_at=3, serial=7, content=GroupContent(1, b"h" * 32, b"sealed"))
+    ended = replace(late, id="c", deliver_at=1, serial=8, body=b"", content=None, ended_at=5)
+    for row in (late, early, ended):
+        store.put_schedule(row)
+    store.commit()
+    store = kept.crash()
+    assert store.schedules() == [ended, early, late]
+    assert (store.open_schedules(), store.open_schedules(1), store.open_schedules(8)) == ([early, late], [early], [])
+    assert store.open_schedules(6, 7) == [early]
+    assert (store.schedule("b"), store.schedule("d")) == (late, None)
+    store.put_schedule(replace(late, serial=2))
+    store.drop_schedule("a")
+    assert store.open_schedules() == [replace(late, serial=2)]
+    assert kept.crash().schedules() == [ended, early, late]

@@ -43,9 +43,21 @@ from nightmail.client.events import (
     WaitingForNetwork,
 )
 from nightmail.client.messages import Message, Tick, conversation_id, unnamed
+from nightmail.client.schedule_events import CancelRefused, ScheduleChanged
 from nightmail.client.store.rows import Contact
 
 from .group_json import group_event_json
+
+
+def schedule_event_json(event: ScheduleChanged | CancelRefused, account: int) -> dict[str, Any]:
+    conversation = conversation_id(account, event.peer) if event.peer else None
+    about = {"message_id": event.message_id, "conversation_id": conversation, "reason": event.reason}
+    if isinstance(event, CancelRefused):
+        return {"type": "cancel_refused", **about}
+    return {
+        "type": "schedule", **about, "state": event.state.name.lower(), **time_fields("deliver_at", event.deliver_at),
+        "needs_sealing": event.is_stale,
+    }  # fmt: skip
 
 
 def state_word(state: Tick) -> str:
@@ -211,6 +223,8 @@ def event_json(event: Event, account: int) -> dict[str, Any]:
         case ServerBehind():
             lane = event.lane.name.lower() if event.lane is not None else "receipts"
             return {"type": "server_behind", "lane": lane, "head": event.head, "cursor": event.cursor}
+        case ScheduleChanged() | CancelRefused():
+            return schedule_event_json(event, account)
         case Ended():
             return {"type": "ended", "code": event.code, "why": event.sentence}
         case _:

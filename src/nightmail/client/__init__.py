@@ -8,7 +8,8 @@ For applications:
     client.py       for asyncio; sync.py for scripts without it
     messages.py, events.py, errors.py, limits.py, receipt.py    the values that they work with
     groups/group.py, group_events.py, group_errors.py    likewise, of groups
-    group_client.py     the methods of the client that are about groups
+    schedules/scheduled.py, schedule_events.py, schedule_errors.py    likewise, of messages for later
+    group_client.py, schedule_client.py     the methods of the client that are about them
     contacts.py, devices.py, presence.py, safety.py, listeners.py, waiters.py    what client.py hands work to
 
 Inside:
@@ -19,6 +20,7 @@ Inside:
     inbox/          receiving
     trust/          lists, keys and sessions: whom to seal for
     groups/         who is in a group, and what is sealed for it
+    schedules/      messages for later
     own_devices/    registering, linking, revoking, moving an account
     store/          what survives
     profile/        the folder, and the secrets that protect it
@@ -34,9 +36,11 @@ from .groups.group import Group, SeenBy
 from .messages import Message, Tick
 from .profile.protection import KeyFile, Keyring, Passphrase
 from .receipt import Receipt
+from .schedule_errors import ScheduleError
+from .schedules.scheduled import ScheduledMessage
 from .sync import SyncClient
 
 __all__ = [
     "Client", "ClientError", "Content", "Event", "Group", "GroupError", "KeyFile", "Keyring", "Message", "Passphrase",
-    "Receipt", "SeenBy", "SyncClient", "Tick",
+    "Receipt", "ScheduleError", "ScheduledMessage", "SeenBy", "SyncClient", "Tick",
 ]  # fmt: skip

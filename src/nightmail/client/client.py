@@ -50,7 +50,6 @@ from .contacts import Contacts, handle_in
 from .devices import OwnDevice, OwnDevices
 from .errors import ClientError, HttpError, Misused
 from .events import Event, Sight
-from .group_client import GroupClient
 from .groups.group import Group
 from .limits import ClientLimits
 from .listeners import EventIterator, Listeners
@@ -58,12 +57,13 @@ from .messages import Message, Position, answers_last
 from .presence import People
 from .receipt import Receipt
 from .safety import SafetyNumbers, Trust
+from .schedule_client import ScheduleClient
 from .waiters import Waiters
 
 E = TypeVar("E")
 
 
-class Client(GroupClient):
+class Client(ScheduleClient):
     def __init__(
         self,
         profile: str | os.PathLike[str],

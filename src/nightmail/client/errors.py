@@ -18,6 +18,7 @@
     ├── PresenceRefused      the server did not answer a question about presence, or did not store a choice
     │   └── NoPresence       the server tells nothing of presence: it is of an older version, or set up so
     ├── GroupError           a group, or a change of one: see group_errors.py
+    ├── ScheduleError        a message for later: see schedule_errors.py
     └── HttpError
         ├── Unreachable      no server answered
         │   └── Untrusted    a server answered, and its certificate is not trusted

@@ -21,6 +21,7 @@ from .group_events import (
     MembersDiffer,
 )
 from .messages import Message, Tick
+from .schedule_events import CancelRefused, ScheduleChanged
 
 
 class ClientEvent(Struct, frozen=True):
@@ -293,5 +294,6 @@ Event: TypeAlias = (
     | SecurityCodeChanged | ListRefused | ListUnsigned | KeysRefused
     | DeviceLinked | DeviceNotLinked | Provisioned | Reachable | Moved | ReadElsewhere
     | ContactsChanged | PresenceChanged | TypingChanged
+    | ScheduleChanged | CancelRefused
     | GroupUpdated | GroupChangeRefused | GroupBroken | MembersDiffer | MemberMissing | MemberJoined | GroupReceipt
 )  # fmt: skip

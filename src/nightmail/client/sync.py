@@ -14,6 +14,7 @@ import os
 import threading
 from collections.abc import Collection, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -28,6 +29,7 @@ from .errors import Misused
 from .group_client import AnyGroup
 from .groups.group import Group, SeenBy
 from .messages import Message, Position, Tick
+from .schedules.scheduled import ScheduledMessage
 
 T = TypeVar("T")
 
@@ -120,6 +122,22 @@ class SyncClient:
 
     def search(self, text: str, peer: str | int | Group | None = None, limit: int = 50) -> list[Found]:
         return self._run(self._ask(self._client.search, text, peer, limit))
+
+    # --- messages for later ---------------------------------------------------------------------
+
+    def schedule(
+        self, to: str | int | Group, text: str | Content, *, at: datetime | None = None,
+        delay: float | timedelta | None = None, life_ms: int | None = None,
+    ) -> str:  # fmt: skip
+        """Have a message delivered later; its id, once it is durable here."""
+        return self._run(self._client.schedule(to, text, at=at, delay=delay, life_ms=life_ms)).message_id
+
+    def cancel(self, message_id: str, timeout: float | None = None) -> None:
+        """Returns when it is certain that the message is not delivered. Raises NotCancelled, or TimeoutError."""
+        self._run(self._client.cancel(message_id), timeout)
+
+    def scheduled(self) -> list[ScheduledMessage]:
+        return self._run(self._ask(self._client.scheduled))
 
     # --- groups ---------------------------------------------------------------------------------
 

@@ -12,6 +12,8 @@ import asyncio
 from typing import Any
 from weakref import WeakValueDictionary
 
+from nightmail.model.schedule_rows import ScheduleState
+
 from .errors import ClientError, Misused
 from .events import (
     DeliveryReceipt,
@@ -25,6 +27,8 @@ from .events import (
 )
 from .messages import Tick
 from .receipt import Receipt
+from .schedule_errors import NotCancelled
+from .schedule_events import CancelRefused, ScheduleChanged
 
 
 class Waiters:
@@ -33,6 +37,8 @@ class Waiters:
         self._linking: dict[int, asyncio.Future[None]] = {}
         """Device that is being linked → the future of those who wait for it."""
         self._reachable: asyncio.Future[None]
+        self._cancelling: dict[str, list[asyncio.Future[None]]] = {}
+        """Message for later → those who wait until it is cancelled."""
         self._answers: set[asyncio.Future[Any]] = set()
         """What the server was asked for, and has not answered."""
 
@@ -72,6 +78,18 @@ class Waiters:
         answer.add_done_callback(self._answers.discard)
         return answer
 
+    def cancelled(self, message_id: str) -> asyncio.Future[None]:
+        """A future that is done when a message for later is cancelled, and raises NotCancelled if that is too late."""
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._cancelling.setdefault(message_id, []).append(waiting)
+        waiting.add_done_callback(lambda _: self._no_longer(message_id, waiting))
+        return waiting
+
+    def _no_longer(self, message_id: str, waiting: asyncio.Future[None]) -> None:
+        others = [each for each in self._cancelling.pop(message_id, []) if each is not waiting]
+        if others:
+            self._cancelling[message_id] = others
+
     # --- what happens ---------------------------------------------------------------------------
 
     def tell(self, event: Event) -> None:
@@ -91,12 +109,34 @@ class Waiters:
                 _settle(self._linking.pop(event.device, None), Misused(f"the device was not linked: {event.why}"))
             case Reachable():
                 _settle(self._reachable)
+            case ScheduleChanged():
+                self._schedule_changed(event)
+            case CancelRefused():
+                self._cancel_ended(event.message_id, NotCancelled(event.message_id, event.reason))
             case _:
                 pass
 
+    def _schedule_changed(self, event: ScheduleChanged) -> None:
+        match event.state:
+            case ScheduleState.CANCELLED:
+                self._cancel_ended(event.message_id, None)
+                self._move(event.message_id, Tick.FAILED, event.reason or "cancelled")
+            case ScheduleState.FAILED:
+                self._cancel_ended(event.message_id, NotCancelled(event.message_id, "already_ended"))
+                self._move(event.message_id, Tick.FAILED, event.reason)
+            case ScheduleState.DELIVERED:
+                self._cancel_ended(event.message_id, NotCancelled(event.message_id, "already_sent"))
+            case ScheduleState.PENDING | ScheduleState.PROCESSING:
+                pass
+
+    def _cancel_ended(self, message_id: str, error: ClientError | None) -> None:
+        for waiting in self._cancelling.get(message_id, []):
+            _settle(waiting, error)
+
     def end(self, error: ClientError) -> None:
         """No more events will come: wake every caller with the error."""
-        for waiting in (*self._linking.values(), self._reachable, *self._answers):
+        cancelling = [waiting for some in self._cancelling.values() for waiting in some]
+        for waiting in (*self._linking.values(), self._reachable, *self._answers, *cancelling):
             _settle(waiting, error)
         for receipt in list(self._receipts.values()):
             receipt.abandon(error)

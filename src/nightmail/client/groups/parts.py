@@ -50,7 +50,7 @@ class GroupParts:
         self.audience = GroupAudience(context, lists, believed, self.known)
         self.keys = SenderKeys(context, sealer, streams, outbox, self.known, self.audience)
         self.sealing = GroupSealing(
-            context, sealer, streams, self.known, self.follower, self.audience, self.keys, sending.go_on
+            context, sealer, streams, self.known, self.follower, self.audience, self.keys, self._go_on
         )
         self.waiting = WaitingEntries(context, believed, outbox)
         self.welcomes = Welcomes(
@@ -99,19 +99,24 @@ class GroupParts:
 
     # --- who hears what -------------------------------------------------------------------------
 
+    def _go_on(self, group: int) -> None:
+        """What is written to a group may go on; so may what is scheduled for it."""
+        self._sending.go_on(group)
+        self._context.signals.group_goes_on(group)
+
     def _changed(self, group: int) -> None:
         """Members or settings of a group are others now."""
         if self.known.joined(group) is None:
             self.keys.drop(group)
         self.opening.try_again(group)
-        self._sending.go_on(group)
+        self._go_on(group)
 
     def _joined(self, group: int) -> None:
         """The members of a group are known from now on."""
         self.opening.try_again(group)
         self.logs.fetch(group)
-        self.audience.is_listed(group, partial(self._sending.go_on, group))  # the lists name the members' handles
-        self._sending.go_on(group)
+        self.audience.is_listed(group, partial(self._go_on, group))  # the lists name the members' handles
+        self._go_on(group)
 
     def stale(self, group: int, said: StaleGroup) -> None:
         """The server says that the group has changed."""
@@ -122,4 +127,4 @@ class GroupParts:
 
     def control_accepted(self, row: Outgoing) -> None:
         """The server took something for single devices: a message may have waited for it."""
-        self._sending.go_on(row.to)
+        self._go_on(row.to)

@@ -30,6 +30,7 @@ from nightmail.e2ee.group_sealing import GroupContext, seal_group_note
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.note import Note
 from nightmail.model.records import Envelope, GroupSealed, GroupSent, GroupVoided
+from nightmail.model.schedule_rows import GroupContent
 from nightmail.model.words import Lane
 from nightmail.wire.items import Ask
 
@@ -64,7 +65,22 @@ class GroupSealing:
         """A stream to a group is about to be sent: hand this device's chain to everybody who lacks it."""
         first = next((row for row in stream.rows.values() if _is_message(row) and not self._is_sealed(row)), None)
         if first is not None and self._is_caught_up(stream.to):
-            self._keys.are_handed_on(stream, first, partial(self._go_on, stream.to))
+            before = first.n if stream.lane is Lane.HIGH else None
+            self._keys.are_handed_on(stream.to, before, partial(self._go_on, stream.to))
+
+    def seal_for_later(self, group: int, note: Note) -> GroupContent | None:
+        """A message for later, sealed for the members of now; None: something must come first, and `go_on` says when
+        it is here."""
+        row = self._known.joined(group)
+        if row is None or not self._is_caught_up(group):
+            return None
+        self._keys.are_handed_on(group, None, partial(self._go_on, group))
+        chain = self._keys.chain(group)
+        if chain is None or not self._keys.is_held_by_all(group) or self._keys.is_under_way(group):
+            return None
+        chain, ciphertext = seal_group_note(chain, GroupContext(group, row.genesis, row.epoch, row.head), note)
+        self._keys.put(chain)
+        return GroupContent(row.epoch, row.head, ciphertext)
 
     def _is_caught_up(self, group: int) -> bool:
         """Whether the members and their devices are known. If not, they are asked for."""

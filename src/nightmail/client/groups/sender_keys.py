@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from nightmail.client.machine.context import Context
 from nightmail.client.outbox.outbox import Outbox
-from nightmail.client.outbox.stream import OutgoingStream
 from nightmail.client.outbox.streams import Streams
 from nightmail.client.store.group_rows import Holder
 from nightmail.client.store.rows import Outgoing
@@ -77,10 +76,9 @@ class SenderKeys:
 
     # --- before a message is sealed -------------------------------------------------------------
 
-    def are_handed_on(self, stream: OutgoingStream, first: Outgoing, then: Then) -> bool:
-        """Whether every device that may read has the chain, or gets it before `first`. If keys of devices must come
-        first, `then` is called when they are here."""
-        group = stream.to
+    def are_handed_on(self, group: int, before: int | None, then: Then) -> bool:
+        """Whether every device that may read has the chain, or gets it, before the number `before` of the high lane if
+        that is not None. If keys of devices must come first, `then` is called when they are here."""
         chain = self._present(group)
         missing = self._missing(group, chain)
         awaited = self._awaited[group] = set[int]()
@@ -93,7 +91,7 @@ class SenderKeys:
                 awaited.discard(device)
         if awaited:
             return False
-        self._hand_on(chain, sorted(missing), first.n if stream.lane is Lane.HIGH else None)
+        self._hand_on(chain, sorted(missing), before)
         return True
 
     def _present(self, group: int) -> SenderChain:

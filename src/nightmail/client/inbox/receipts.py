@@ -16,6 +16,7 @@ from nightmail.client.outbox.outbox import Outbox
 from nightmail.client.outbox.reseals import Reseals
 from nightmail.client.outbox.successors import Successors
 from nightmail.client.outbox.ticks import RANK, Ticks
+from nightmail.client.schedules.early_receipts import EarlyReceipts
 from nightmail.client.store.rows import Early, MessageNumber
 from nightmail.client.timers.deadlines import Deadlines
 from nightmail.client.trust.sealer import Sealer
@@ -32,15 +33,20 @@ RESEALABLE = (Reason.UNDECRYPTABLE, Reason.STALE_DEVICES)
 class IncomingReceipts:
     def __init__(
         self, context: Context, sealer: Sealer, ticks: Ticks, outbox: Outbox, control_copies: ControlCopies,
-        reseals: Reseals, successors: Successors, deadlines: Deadlines,
+        reseals: Reseals, successors: Successors, deadlines: Deadlines, early_receipts: EarlyReceipts,
     ) -> None:  # fmt: skip
         self._context, self._sealer, self._ticks, self._outbox = context, sealer, ticks, outbox
         self._control_copies, self._reseals, self._successors = control_copies, reseals, successors
-        self._deadlines = deadlines
+        self._deadlines, self._early_receipts = deadlines, early_receipts
 
     def take(self, receipt: PendingReceipt) -> None:
         by, to, lane, device, state, n = receipt.key
         me = self._context.identity
+        if not by and to == me.account:
+            self._context.signals.schedules_changed(receipt.numbers)
+            return
+        if by == me.device:
+            self._early_receipts.keep(receipt)
         if is_group(to):
             self._context.signals.group_receipt(receipt)
             return
@@ -80,6 +86,13 @@ class IncomingReceipts:
             return
         if account_of(device) == to:
             self._place(found, device, tick, receipt.at, reason)
+
+    def learned(self, row: MessageNumber) -> None:
+        """A message that was scheduled has its number. Receipts for it may have come before."""
+        if row.by != self._context.identity.device:
+            self.catch_up(row)
+        for receipt in self._early_receipts.take():
+            self.take(receipt)
 
     def catch_up(self, row: MessageNumber) -> None:
         """A copy of what another own device sent has arrived. Receipts for it may have come before.

@@ -25,8 +25,10 @@ from nightmail.client.link.framing import pack
 from nightmail.client.link.presence import PresenceView
 from nightmail.client.messages import Message
 from nightmail.client.own_devices.device_linking import PendingLink
+from nightmail.client.schedules.scheduling import Scheduling
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import Contact, Cursors, Identity
+from nightmail.client.store.schedule_rows import ScheduledRow
 from nightmail.client.trust.e2ee_sealer import E2eeSealer
 from nightmail.e2ee.chance import SYSTEM, Chance
 from nightmail.e2ee.content import Content, encode_content
@@ -203,14 +205,34 @@ class Machine:
     ) -> Message:
         """Queue a message that lives as long as the timer of its conversation says, or `life_ms`: outside its seal, so
         that the server can drop it, and inside, so that the server cannot change it. Raises TooLarge, Misused."""
-        self._at(now)
+        body, life_ms = self._bodied(to, content, life_ms, now)
+        return self.compose(to, body, now, kind=content.kind, lane=lane, life_ms=life_ms)
+
+    def _bodied(self, to: int, content: Content, life_ms: int | None, now: int) -> tuple[bytes, int]:
+        """A content as it is sealed, and its life."""
         if is_group(to) and self.groups(now).known.joined(to) is None:
             raise NotInGroup(to)
         if life_ms is None:
             life_ms = self.timer(to)
         self.parts.timer_changes.check(life_ms)
-        body = encode_content(content._replace(life_ms=life_ms or None))
-        return self.compose(to, body, now, kind=content.kind, lane=lane, life_ms=life_ms)
+        return encode_content(content._replace(life_ms=life_ms or None)), life_ms
+
+    def schedule(
+        self, to: int, content: Content, deliver_at: int, now: int, *, life_ms: int | None = None
+    ) -> ScheduledRow:  # fmt: skip
+        """Queue a message for later; it lives like one that is written now, from its delivery on. Raises TooLarge,
+        Misused, NotInGroup; nothing is queued then."""
+        self._at(now)
+        body, life_ms = self._bodied(to, content, life_ms, now)
+        self.parts.outbox.check_size(body)
+        if not is_group(to):
+            self.parts.known_people.know(to)
+        return self._scheduling.schedule(to, body, content.kind, life_ms, deliver_at)
+
+    def cancel(self, message_id: str, now: int) -> None:
+        """Take a message for later back. What comes of it is told: `ScheduleChanged`, or `CancelRefused`."""
+        self._at(now)
+        self._scheduling.cancel(message_id)
 
     def timer(self, peer: int) -> int:
         """How long messages in this conversation live; 0: they stay."""
@@ -309,6 +331,11 @@ class Machine:
     def sealer(self) -> E2eeSealer:
         assert self.parts.e2ee is not None, "a test's sealer has no keys"
         return self.parts.e2ee
+
+    @property
+    def _scheduling(self) -> Scheduling:
+        assert self.parts.scheduling is not None, "a test's sealer has no keys"
+        return self.parts.scheduling
 
     @property
     def _own(self) -> OwnDeviceParts:

@@ -41,9 +41,16 @@ from nightmail.client.own_devices.own_device_list import OwnDeviceList
 from nightmail.client.own_devices.pairing import Pairing
 from nightmail.client.own_devices.read_sync import ReadSync
 from nightmail.client.own_devices.revocations import Revocations
+from nightmail.client.own_devices.schedule_sync import ScheduleSync
 from nightmail.client.own_devices.timer_sync import TimerSync
+from nightmail.client.schedules.early_receipts import EarlyReceipts
+from nightmail.client.schedules.lasting_keys import LastingKeys
+from nightmail.client.schedules.outcomes import ScheduleOutcomes
+from nightmail.client.schedules.scheduling import Scheduling
+from nightmail.client.schedules.sealing import ScheduleSealing
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import DeviceList, Identity, Outgoing
+from nightmail.client.store.schedule_rows import ScheduledRow
 from nightmail.client.timers.changes import TimerChanges
 from nightmail.client.timers.deadlines import Deadlines
 from nightmail.client.trust.believed_lists import BelievedLists
@@ -60,6 +67,7 @@ from nightmail.model.group_chain import is_group
 from nightmail.model.records import GroupSealed, GroupSent, GroupVoided
 from nightmail.model.refusals import StaleGroup
 from nightmail.model.rows import Entry, GroupEntry, PendingReceipt
+from nightmail.model.spans import Spans
 from nightmail.wire.items import (
     Answered,
     Devices,
@@ -121,16 +129,18 @@ class OwnDeviceParts:
 
     def __init__(
         self, context: Context, e2ee: E2eeSealer, outbox: Outbox, control_copies: ControlCopies, read_marks: ReadMarks,
-        deadlines: Deadlines, timer_changes: TimerChanges, inbox: Inbox, group_sync: GroupSync,
+        deadlines: Deadlines, timer_changes: TimerChanges, inbox: Inbox, group_sync: GroupSync, scheduling: Scheduling,
     ) -> None:  # fmt: skip
         self.move_in = MoveIn(context, e2ee.believed, outbox, deadlines)
         self.move_out = MoveOut(context, e2ee, outbox, control_copies)
         self.revocations = Revocations(context)
         self.contact_sync = ContactSync(context, e2ee, outbox)
         self.timer_sync = TimerSync(context, outbox, timer_changes, inbox.show)
+        self.schedule_sync = ScheduleSync(context, e2ee, outbox, scheduling)
         self.linking = DeviceLinking(
-            context, e2ee, outbox, self.move_out, self.revocations, self.contact_sync, self.timer_sync, group_sync
-        )
+            context, e2ee, outbox, self.move_out, self.revocations, self.contact_sync, self.timer_sync, group_sync,
+            self.schedule_sync,
+        )  # fmt: skip
         self.read_sync = ReadSync(context, e2ee.believed, outbox, read_marks)
         self.received: dict[int, Callable[[int, bytes], None]] = {
             Control.READ: self.read_sync.take,
@@ -140,6 +150,7 @@ class OwnDeviceParts:
             Control.CONTACTS: self.contact_sync.take,
             Control.TIMERS: self.timer_sync.take,
             Control.GROUPS: group_sync.take,
+            Control.SCHEDULES: self.schedule_sync.take,
         }
         """Control message → who takes it, as (device that sent it, data). `Pairing` looks for PROVISION by itself."""
         self.accepted: dict[int, Callable[[Outgoing], None]] = {
@@ -180,9 +191,10 @@ class Parts:
         self.parked = Parked(context)
         self.acks = Acks(context, self.parked)
         self.read_marks = ReadMarks(context, self.acks)
+        self.early_receipts = EarlyReceipts(context)
         self.receipts = IncomingReceipts(
             context, self.sealer, self.ticks, self.outbox, self.control_copies, self.reseals, self.successors,
-            self.deadlines,
+            self.deadlines, self.early_receipts,
         )  # fmt: skip
         # --- groups
         self.groups: GroupParts | None = None
@@ -195,12 +207,17 @@ class Parts:
             context, self.lists, self.sealer, self.acks, self.receipts, self.read_marks, self.parked, self.deadlines,
             self.timer_changes, self.groups.opening if self.groups else None,
         )  # fmt: skip
-        # --- own devices
+        # --- messages for later, and own devices
+        self.outcomes = ScheduleOutcomes(context, self.deadlines, self.inbox.show, self.receipts.learned)
+        self.scheduling: Scheduling | None = None
         self.own: OwnDeviceParts | None = None
         if self.e2ee is not None and self.groups is not None:
+            keys = LastingKeys(context, self.lists, self.e2ee.sessions)
+            sealing = ScheduleSealing(context, self.lists, self.e2ee, self.groups, keys)
+            self.scheduling = Scheduling(context, sealing, self.outcomes)
             self.own = OwnDeviceParts(
                 context, self.e2ee, self.outbox, self.control_copies, self.read_marks, self.deadlines,
-                self.timer_changes, self.inbox, self.groups.sync,
+                self.timer_changes, self.inbox, self.groups.sync, self.scheduling,
             )  # fmt: skip
         self.takers = self._takers()
 
@@ -248,6 +265,8 @@ class Parts:
         self.presence.connected()
         if self.groups is not None:
             self.groups.connected()
+        if self.scheduling is not None:
+            self.scheduling.connected()
         if self.own is not None:
             self.own.revocations.connected()
             self.own.linking.connected()
@@ -266,6 +285,8 @@ class Parts:
             part.lost()
         if self.groups is not None:
             self.groups.lost()
+        if self.scheduling is not None:
+            self.scheduling.lost()
         if self.own is not None:
             for part in (self.own.linking.timer, self.own.move_out.timer, self.own.revocations.retry):
                 part.lost()
@@ -287,6 +308,8 @@ class Parts:
         parts += [self.known_people.retry, self.successors.retry, self.reseals.timer, self.presence]
         if self.groups is not None:
             parts += [self.groups.welcomes.retry, self.groups.logs.retry]
+        if self.scheduling is not None:
+            parts.append(self.scheduling)
         if self.own is not None:
             parts += [self.own.move_out.timer, self.own.revocations.retry, self.own.linking.timer]
         return parts
@@ -304,6 +327,8 @@ class Parts:
         if self.e2ee is not None:
             self.e2ee.sessions.key_changed(account)
         self.sending.key_changed(account)
+        if self.scheduling is not None:
+            self.scheduling.key_changed(account)
 
     def unblocked(self, account: int) -> None:
         self.sending.unblocked(account)
@@ -311,6 +336,8 @@ class Parts:
         self.inbox.unblocked()
         if was_blocked and self.groups is not None:
             self.groups.logs.unblocked()
+        if self.scheduling is not None:
+            self.scheduling.unblocked(account)
 
     def keys_published(self) -> None:
         if self.e2ee is not None:
@@ -383,6 +410,20 @@ class Parts:
     def group_entry_came(self, entry: GroupEntry) -> bool:
         return self.inbox.take_from_log(entry)
 
+    def group_goes_on(self, group: int) -> None:
+        if self.scheduling is not None:
+            self.scheduling.group_goes_on(group)
+
+    # --- signals: messages for later ------------------------------------------------------------
+
+    def schedule_taken(self, row: ScheduledRow) -> None:
+        if self.own is not None:
+            self.own.schedule_sync.tell(row)
+
+    def schedules_changed(self, serials: Spans) -> None:
+        if self.scheduling is not None:
+            self.scheduling.take_news(serials)
+
     # --- signals: own devices -------------------------------------------------------------------
 
     def pending_device_gone(self, device: int) -> None:
@@ -397,6 +438,10 @@ class Parts:
         if self.own is not None:
             self.own.move_in.expect(by)
 
+    def moved_from(self, device: int) -> None:
+        if self.scheduling is not None:
+            self.scheduling.adopt(device)
+
     def awaits_trust(self) -> bool:
         return self.own is not None and self.own.move_in.awaits_trust
 
@@ -408,6 +453,8 @@ class Parts:
         self.read_marks.forget()
         self.inbox.forget()
         self.deadlines.forget()
+        self.outcomes.forget()
+        self.early_receipts.forget()
         if self.groups is not None:
             self.groups.forget()
         if self.own is not None:

@@ -11,11 +11,13 @@ from typing import Protocol
 from nightmail.client.messages import Message
 from nightmail.client.outbox.stream import OutgoingStream
 from nightmail.client.store.rows import DeviceList, Outgoing
+from nightmail.client.store.schedule_rows import ScheduledRow
 from nightmail.e2ee.content import Content
 from nightmail.model.answers import Said
 from nightmail.model.records import GroupSealed, GroupSent, GroupVoided
 from nightmail.model.refusals import StaleGroup
 from nightmail.model.rows import Entry, PendingReceipt
+from nightmail.model.spans import Spans
 from nightmail.wire.items import Devices
 
 
@@ -92,6 +94,19 @@ class Signals(Protocol):
         """The server says what became of messages in a group."""
         ...
 
+    def group_goes_on(self, group: int) -> None:
+        """What is written to a group may go on: members, lists or keys are here."""
+        ...
+
+    # --- messages for later
+    def schedule_taken(self, row: ScheduledRow) -> None:
+        """The server has taken a message for later."""
+        ...
+
+    def schedules_changed(self, serials: Spans) -> None:
+        """The server says that something became of the account's schedules with these serials."""
+        ...
+
     # --- own devices
     def pending_device_gone(self, device: int) -> None:
         """The server no longer has a device that was to be linked."""
@@ -103,6 +118,10 @@ class Signals(Protocol):
 
     def account_received(self, by: int) -> None:
         """Another device handed the account over to this one."""
+        ...
+
+    def moved_from(self, device: int) -> None:
+        """The account has moved here from that device, which is about to be revoked."""
         ...
 
     def awaits_trust(self) -> bool:

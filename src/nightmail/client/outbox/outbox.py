@@ -39,7 +39,7 @@ class Outbox:
     def compose(self, to: int, body: bytes, kind: Kind, lane: Lane, life_ms: int) -> Message:
         """Store a new message. It keeps its id and number for good. Raises TooLarge."""
         context = self._context
-        self._check_size(body)
+        self.check_size(body)
         ident = new_id(context)
         me = context.identity.device
         message = Message(id=ident, peer=to, by=me, own=True, body=body, kind=kind, life_ms=life_ms)
@@ -47,7 +47,8 @@ class Outbox:
         self._number(to, lane, ident, ident, body, 0)
         return message
 
-    def _check_size(self, body: bytes) -> None:
+    def check_size(self, body: bytes) -> None:
+        """Raises TooLarge."""
         limit = self._context.body_bytes
         if len(body) <= self._sealer.fits(limit):
             return

@@ -16,6 +16,7 @@ from nightmail.client.messages import Message, Tick
 from nightmail.client.store.rows import Contact, Trusted
 from nightmail.e2ee.content import Content, decode_content, encode_content
 from nightmail.e2ee.errors import BadEncoding
+from nightmail.e2ee.note import NONCE_BYTES
 from nightmail.model.ids import MessageId
 from nightmail.model.words import Kind, Lane
 
@@ -57,6 +58,37 @@ class Control(IntEnum):
     """In a group, to everybody: likewise, its picture."""
     GROUPS = 14
     """To a new device of one's own: where each group stands."""
+    SCHEDULES = 15
+    """To all devices: a message for later; to a new device: all of them."""
+
+
+class SharedSchedule(Struct, frozen=True, array_like=True):
+    """A message for later that the server has taken."""
+
+    id: str
+    to: int
+    kind: Kind
+    body: bytes
+    life_ms: int
+    nonce: bytes
+    made_at: int
+    deliver_at: int
+    serial: int
+    by: int
+
+    def __repr__(self) -> str:
+        return f"<shared schedule {self.id}>"
+
+    def check(self) -> None:
+        """Raises BadEncoding unless it can be stored as it is."""
+        numbers = [self.to, self.life_ms, self.made_at, self.deliver_at, self.serial - 1, self.by]
+        if any(not 0 <= number < 1 << 62 for number in numbers) or len(self.nonce) != NONCE_BYTES:
+            raise BadEncoding("control message", "a schedule that is none")
+        try:
+            MessageId.parse(self.id)
+        except ValueError:
+            raise BadEncoding("control message", "a schedule under no id") from None
+        decode_content(self.body)
 
 
 class PastMessage(Struct, frozen=True, array_like=True):
@@ -200,6 +232,7 @@ _some = msgspec.msgpack.Decoder(list[int]).decode
 _ids = msgspec.msgpack.Decoder(list[str]).decode
 _part = msgspec.msgpack.Decoder(HistoryPart).decode
 _timers = msgspec.msgpack.Decoder(list[TimerSet]).decode
+_schedules = msgspec.msgpack.Decoder(list[SharedSchedule]).decode
 _contacts = msgspec.msgpack.Decoder(ContactsPart).decode
 
 
@@ -263,6 +296,20 @@ def timers_of(data: bytes) -> list[TimerSet]:
     if any(not 0 <= number < 1 << 62 for change in changes for number in (change.peer, change.at, change.life_ms)):
         raise BadEncoding("control message", "a number that is none")
     return changes
+
+
+def schedules(said: list[SharedSchedule]) -> bytes:
+    return control(Control.SCHEDULES, _encode(said))
+
+
+def schedules_of(data: bytes) -> list[SharedSchedule]:
+    try:
+        said = _schedules(data)
+    except ValueError:  # msgspec's DecodeError is one
+        raise BadEncoding("control message", "schedules") from None
+    for each in said:
+        each.check()
+    return said
 
 
 def history(part: HistoryPart) -> bytes:

@@ -35,6 +35,7 @@ from .contact_sync import ContactSync
 from .controls import Control, control
 from .move_out import MoveOut
 from .revocations import Revocations
+from .schedule_sync import ScheduleSync
 from .timer_sync import TimerSync
 
 ERRAND = "guest "
@@ -76,11 +77,12 @@ _pending = msgspec.msgpack.Decoder(PendingLink).decode
 class DeviceLinking:
     def __init__(
         self, context: Context, e2ee: E2eeSealer, outbox: Outbox, move_out: MoveOut, revocations: Revocations,
-        contact_sync: ContactSync, timer_sync: TimerSync, group_sync: GroupSync,
+        contact_sync: ContactSync, timer_sync: TimerSync, group_sync: GroupSync, schedule_sync: ScheduleSync,
     ) -> None:  # fmt: skip
         self._context, self._e2ee, self._outbox = context, e2ee, outbox
         self._move_out, self._revocations = move_out, revocations
-        self._contact_sync, self._timer_sync, self._group_sync = contact_sync, timer_sync, group_sync
+        self._contact_sync, self._timer_sync = contact_sync, timer_sync
+        self._group_sync, self._schedule_sync = group_sync, schedule_sync
         self.timer = Timer(context, self.step)
 
     def begin(self, pending: PendingLink) -> None:
@@ -136,6 +138,7 @@ class DeviceLinking:
         self._contact_sync.send_all(device)
         self._timer_sync.send_all(device)
         self._group_sync.send_all(device)
+        self._schedule_sync.send_all(device)
         context.store.drop_errand(name)
         e2ee.sessions.confirm_pending(device)
         if pending.hand_over:

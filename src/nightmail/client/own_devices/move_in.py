@@ -82,6 +82,7 @@ class MoveIn:
         if (state := store.errand(ERRAND)) is not None and not (found := _numbers(state))[3]:
             found[3] = 1
             store.put_errand(ERRAND, _encode(found))
+            self._context.signals.moved_from(found[0])
             self._context.tell(Moved(self._context.identity.device))
 
     def _has_trust(self) -> bool:

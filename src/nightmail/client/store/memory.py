@@ -14,6 +14,7 @@ from nightmail.model.ids import account_of
 from nightmail.model.words import Kind, Lane
 
 from .memory_groups import MemoryGroups
+from .memory_schedules import MemorySchedules
 from .rows import (
     Contact,
     Conversation,
@@ -35,7 +36,7 @@ T = TypeVar("T")
 _NOTHING: Any = object()
 
 
-class MemoryStore(MemoryGroups):
+class MemoryStore(MemoryGroups, MemorySchedules):
     """A `Store`. `crash` is what a power cut does to it."""
 
     def __init__(self) -> None:

@@ -28,9 +28,10 @@ from .rows import (
     ReadMark,
     Trusted,
 )
+from .schedules_port import ScheduleStore
 
 
-class Store(GroupStore, Protocol):
+class Store(GroupStore, ScheduleStore, Protocol):
     # --- the transaction
     @property
     def dirty(self) -> bool:

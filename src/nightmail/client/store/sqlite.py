@@ -37,6 +37,7 @@ from .rows import (
 )
 from .search import indexed, query_of, text_of
 from .sqlite_groups import SqliteGroups
+from .sqlite_schedules import SqliteSchedules
 
 T = TypeVar("T")
 
@@ -69,7 +70,7 @@ ORDER BY shown_at DESC, id_at DESC, id_sequence DESC, id DESC LIMIT 1
 """
 
 
-class SqliteStore(SqliteGroups):
+class SqliteStore(SqliteGroups, SqliteSchedules):
     """A `Store`. Begins a transaction with the first write, ends it with `commit` or `rollback`."""
 
     def __init__(self, folder: Path, key: bytes) -> None:

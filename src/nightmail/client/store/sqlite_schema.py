@@ -108,9 +108,17 @@ CREATE TABLE receiving_chain (
 """
 """`number` is that of the group: the word is SQL's own."""
 
+_LATER = """
+CREATE TABLE later (
+    id TEXT PRIMARY KEY, serial INTEGER NOT NULL, deliver_at INTEGER NOT NULL, ended INTEGER NOT NULL, row BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX later_open ON later (serial) WHERE ended = 0;
+"""
+"""Messages that were scheduled: the row says everything."""
+
 Step: TypeAlias = "str | Callable[[apsw.Connection], None]"
 
-STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _SEALED, index_again, _DEADLINES, _GROUPS)
+STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _SEALED, index_again, _DEADLINES, _GROUPS, _LATER)
 """Step n turns version n into n + 1. Shipped steps never change; only add new ones."""
 
 

@@ -56,7 +56,7 @@ class Sessions:
 
     def ready(self, devices: Mapping[int, int], who: object, then: Then, otherwise: Then, group: int = 0) -> bool:
         """`group`: one that this account shares with theirs. Many keys may be claimed there."""
-        missing = [device for device in devices if device in self._claims or not self._listed(device).ready]
+        missing = [device for device in devices if device in self._claims or not self.listed(device).ready]
         for device in missing:
             self._waiting.setdefault(device, {})[who] = then, otherwise
             if group and account_of(device) != self._context.identity.account:
@@ -65,7 +65,7 @@ class Sessions:
         return not missing
 
     def seal(self, device: int, note: Note) -> bytes:
-        peer, sealed = seal_note(self._listed(device), note)
+        peer, sealed = seal_note(self.listed(device), note)
         self.put(peer)
         return sealed
 
@@ -126,7 +126,7 @@ class Sessions:
             self._context.store.drop_claim(device)
             self._context.store.drop_peer(device)
 
-    def _listed(self, device: int) -> Peer:
+    def listed(self, device: int) -> Peer:
         """A device as its account's list has it now. With other keys than before, it is another device."""
         known, signed = self.find(device), self._believed.of(account_of(device))
         if (named := self._pending.get(device)) is None:
@@ -139,7 +139,7 @@ class Sessions:
 
     def _author(self, entry: Entry) -> Peer:
         try:
-            return self._listed(entry.by)
+            return self.listed(entry.by)
         except NotListed:
             # It has left the list. What it sent before is judged by the keys that it had.
             if not self._believed.knows(entry):
@@ -221,14 +221,14 @@ class Sessions:
 
     def _is_ready(self, device: int) -> bool:
         try:
-            return self._listed(device).ready
+            return self.listed(device).ready
         except NotListed:
             return False
 
     def _begin(self, device: int, said: Bundle) -> bool:
         context = self._context
         try:
-            peer = self._listed(device)
+            peer = self.listed(device)
             bundle = check_bundle(peer.address, said.identity, said.signed, said.kem, said.one_time)
             self.put(peers.begin(self._key_stock.keys, peer, bundle, context.secrets, context.now))
         except Rejected as error:
