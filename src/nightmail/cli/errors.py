@@ -13,7 +13,7 @@ from enum import IntEnum
 
 import click
 
-from nightmail.client import errors, group_errors
+from nightmail.client import errors, group_errors, schedule_errors
 from nightmail.client.link.failures import UNTRUSTED
 
 from .group_words import refusal_words
@@ -89,6 +89,14 @@ def print_error(code: int, message: str, reason: str = "") -> None:
     print_json({**shape, "reason": reason} if reason else shape)
 
 
+NOT_CANCELLED = {
+    "already_sent": "It was sent already.",
+    "in_progress": "It is being sent right now.",
+    "already_ended": "It has failed already.",
+    "unknown_schedule": "Nothing is scheduled under this id.",
+}
+"""Why a scheduled message could not be cancelled."""
+
 REASONS: dict[str, str] = {
     "unknown_recipient": "nobody has registered that handle on this server; check the spelling",
     "mailbox_full": "the mailboxes of all the recipient's devices are full; try again when one has been online",
@@ -102,6 +110,9 @@ REASONS: dict[str, str] = {
     "not_group_admin": "only admins may write in this group",
     "not_member": "you are no longer a member of this group",
     "unknown_group": "the server knows no such group",
+    "time_past": "its time had passed when the server heard of it",
+    "stale_devices": "the recipient's devices had changed, and no device of yours was online to seal it again",
+    "outcome_unknown": "the server no longer knows what became of it",
     "dead_lettered": "a fault in the server kept it from being processed",
 }
 """Reason code → why a message failed, for people."""
@@ -201,6 +212,10 @@ def explain(error: errors.ClientError) -> Failure:
             return Failure(
                 Exit.USAGE if usage else Exit.REFUSED, f"{said[:1].upper()}{plain(said[1:])}.", next_step, code
             )
+        case schedule_errors.NotCancelled():
+            return Failure(Exit.REFUSED, NOT_CANCELLED.get(error.word, sentence(error)), reason=error.word)
+        case schedule_errors.ScheduleError():
+            return Failure(Exit.REFUSED, sentence(error), "Nothing was scheduled.", reason=error.word)
         case errors.TooLarge():
             return Failure(Exit.USAGE, sentence(error), "Nothing was sent.")
         case _:

@@ -15,7 +15,7 @@ from tests.cli.hand import Hand, one_sentence
 from tests.outlets.hook import answering
 from tests.server.rig import WAIT_S, Town, serving
 
-REFUSED = 12
+REFUSED, PENDING = 12, 14
 
 
 @pytest.fixture
@@ -27,10 +27,10 @@ def town(hand: Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         yield made
 
 
-def until(hand: Hand, ident: str, state: str) -> None:
+def until(hand: Hand, ident: str, state: str, *profile: str) -> None:
     patience = threading.Event()
     for _ in range(WAIT_S * 20):
-        (seen,) = hand.gets("scheduled", ident)
+        (seen,) = hand.gets("scheduled", ident, *profile)
         if seen["state"] == state:
             return
         patience.wait(0.05)
@@ -55,6 +55,44 @@ def test_a_webhook_is_called_later_unless_that_is_cancelled(hand: Hand, town: To
     assert "sent already" in one_sentence(hand.types("cancel", soon["message_id"]))
 
 
+def test_a_message_is_delivered_later_unless_that_is_cancelled(hand: Hand, town: Town) -> None:
+    bob, ada = hand.registers("bob"), hand.registers("ada")
+    hand.gets("listen", "--profile", bob, "--until-empty")
+    (soon,) = hand.gets("schedule", bob, "Happy birthday", "--in", "1s", "--profile", ada)
+    (later,) = hand.gets("schedule", bob, "Never mind", "--in", "1h", "--profile", ada)
+    assert {name: soon[name] for name in ("state", "to")} == {"state": "pending", "to": bob}
+    listed = hand.gets("scheduled", "--state", "pending", "--profile", ada)
+    assert ("Never mind", bob) in [(each["text"], each["to"]) for each in listed]
+    assert "Never mind" in hand.types("scheduled", "--profile", ada).stdout
+    (cancelled,) = hand.gets("cancel", later["message_id"], "--profile", ada)
+    assert cancelled == {"message_id": later["message_id"], "cancelled": True}
+    until(hand, soon["message_id"], "delivered", "--profile", ada)
+    events = hand.gets("listen", "--profile", bob, "--until-empty")
+    assert [event["text"] for event in events if event["type"] == "message"] == ["Happy birthday"]
+    hand.gets("listen", "--profile", ada, "--until-empty")
+    history = hand.gets("history", bob, "--profile", ada)
+    assert [(each["text"], each["message_id"]) for each in history] == [("Happy birthday", soon["message_id"])]
+    refused = hand.types("cancel", soon["message_id"], "--profile", ada)
+    assert (refused.exit_code, one_sentence(refused)) == (REFUSED, "It was sent already.")
+
+
+def test_without_a_server_a_message_for_later_waits_in_the_profile(
+    hand: Hand, town: Town, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bob = hand.registers("bob")
+    ada = hand.registers("ada")
+    server = f"http://127.0.0.1:{town.port}"
+    monkeypatch.setenv("NIGHTMAIL_SERVER", "http://127.0.0.1:9")
+    result = hand.types("schedule", bob, "Later", "--in", "1h", "--profile", ada, "--json")
+    assert result.exit_code == PENDING
+    (queued,) = hand.gets("scheduled", "--profile", ada)
+    assert (queued["state"], queued["text"]) == ("queued", "Later")
+    monkeypatch.setenv("NIGHTMAIL_SERVER", server)
+    hand.gets("listen", "--profile", ada, "--until-empty")
+    (listed,) = hand.gets("scheduled", "--profile", ada)
+    assert (listed["state"], listed["text"]) == ("pending", "Later")
+
+
 def test_what_cannot_be_meant_is_refused_in_a_sentence(hand: Hand, town: Town) -> None:
     hand.registers("ada")
     for words, code in (
@@ -62,6 +100,11 @@ def test_what_cannot_be_meant_is_refused_in_a_sentence(hand: Hand, town: Town) -
         (("https://x.test/", "1", "--in", "1h", "--at", "2099-01-01T00:00:00Z"), 2),
         (("https://x.test/", "Hello", "--in", "1h"), 2),
         (("https://x.test/", "1", "--in", "never"), 2),
+        (("bob", "Hello"), 2),
+        (("bob", "Hello", "--at", "tomorrow"), 2),
+        (("bob", "Hello", "--at", "2099-01-01T00:00:00"), 2),
+        (("bob", "Hello", "--at", "2020-01-01T00:00:00Z"), REFUSED),
+        (("bob", "Hello", "--in", "15d"), REFUSED),
         (("https://x.test/", "1", "--at", "tomorrow"), REFUSED),
         (("https://x.test/", "1", "--at", "2020-01-01T00:00:00Z"), REFUSED),
         (("https://10.0.0.1/", "1", "--in", "1h"), REFUSED),

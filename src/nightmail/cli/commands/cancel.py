@@ -20,7 +20,11 @@ from nightmail.client import Client
 @timeout_option()
 @as_json_option
 def command(message_id: str, profile: str | None, servers: tuple[str, ...], ca_file: str | None, as_json: bool) -> None:
-    """Cancel the scheduled message ID. It is then never delivered; a delivered one cannot be cancelled."""
+    """Cancel the scheduled message ID. It is then never delivered; a delivered one cannot be cancelled.
+
+    If no server answers, the exit code is 18. A message of this profile stays to be cancelled: the next command that
+    connects does it.
+    """
     path = chosen(profile)
     run_within(_cancel(client_of(path, servers_of(path, servers), ca_file=ca_file), message_id))
     if as_json:
@@ -31,4 +35,7 @@ def command(message_id: str, profile: str | None, servers: tuple[str, ...], ca_f
 
 async def _cancel(client: Client, message_id: str) -> None:
     async with client:
-        await client.http.cancel(message_id)
+        if any(message.id == message_id for message in client.scheduled()):
+            await client.cancel(message_id)
+        else:
+            await client.http.cancel(message_id)

@@ -96,7 +96,7 @@ def command(
     found = servers_of(path, servers)
     client = client_of(path, found, ca_file=ca_file)
     lane = Lane.HIGH if high else Lane.NORMAL
-    order = Order(to, _text(text), reply_to, lane, WAITS[wait], len(found), mentions=mentions)
+    order = Order(to, text_given(text), reply_to, lane, WAITS[wait], len(found), mentions=mentions)
     outcome = asyncio.run(deliver(client, order))
     receipt = outcome.receipt
     reached = receipt.state >= order.wanted
@@ -113,7 +113,8 @@ def command(
     sys.exit(Exit.DONE if reached else Exit.PENDING)
 
 
-def _text(text: str | None) -> str:
+def text_given(text: str | None) -> str:
+    """The text of a message, as it was typed or from standard input."""
     if text is None or text == "-":
         # echo and editors add a final line break that is not part of the message.
         given = sys.stdin.buffer.read().removesuffix(b"\n")
@@ -156,7 +157,7 @@ async def delivered(client: Client, order: Order) -> Outcome:
     receipt = await _queue(client, order, found)
     peer = to.id if isinstance(to, Group) else to.account
     waiting = asyncio.ensure_future(_reached(receipt, order.wanted))
-    pointless = asyncio.ensure_future(_why_pointless(client, events, order.servers, peer))
+    pointless = asyncio.ensure_future(why_pointless(client, events, order.servers, peer))
     try:
         await asyncio.wait((waiting, pointless), timeout=timeout_seconds(), return_when=asyncio.FIRST_COMPLETED)
         if waiting.done():
@@ -234,7 +235,7 @@ def _why_late(state: Tick) -> str:
     return "It did not get further in time. Delivery continues without this command."
 
 
-async def _why_pointless(client: Client, events: AsyncIterator[Event], servers: int, peer: int) -> str:
+async def why_pointless(client: Client, events: AsyncIterator[Event], servers: int, peer: int) -> str:
     """Returns when waiting is pointless: every address failed in turn, or the message waits for something else."""
     failures = 0
     if client.trust(peer).held:

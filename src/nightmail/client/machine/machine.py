@@ -160,11 +160,13 @@ class Machine:
 
     @property
     def is_confirmed(self) -> bool:
-        """The server has confirmed everything that it was to be told of messages received and read here; and the logs
-        of large groups are fetched."""
+        """The server has confirmed everything that it was to be told of messages received and read here; the logs of
+        large groups are fetched; and nothing about messages for later is under way."""
         parts = self.parts
-        logs_are_settled = parts.groups is None or parts.groups.logs.is_settled
-        return parts.acks.is_confirmed and parts.read_marks.is_confirmed and logs_are_settled
+        is_settled = (parts.groups is None or parts.groups.logs.is_settled) and (
+            parts.scheduling is None or parts.scheduling.is_settled
+        )
+        return parts.acks.is_confirmed and parts.read_marks.is_confirmed and is_settled
 
     def lost(self, now: int) -> Ending:
         """The connection broke without a close frame; as `closed`."""

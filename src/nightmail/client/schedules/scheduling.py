@@ -129,6 +129,17 @@ class Scheduling:
         if late:
             self._later()
 
+    @property
+    def is_settled(self) -> bool:
+        """Nothing is under way. What waits for something that cannot be had now is not."""
+        if self._asked or self._foreign:
+            return False
+        return self.retry.due is not None or not any(map(self._is_under_way, self._context.store.open_schedules()))
+
+    def _is_under_way(self, row: ScheduledRow) -> bool:
+        wants = not row.serial or row.has_news or row.cancelling or row.is_stale
+        return wants and Scheduled.since <= self._context.server_since and not self._sealing.is_held(row)
+
     def unblocked(self, account: int) -> None:
         """An account's list, its keys or the person's consent are here."""
         self._step_all(row for row in self._context.store.open_schedules() if row.to == account)

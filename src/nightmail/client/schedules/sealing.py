@@ -71,6 +71,10 @@ class ScheduleSealing:
         self._fresh.pop(self._context.identity.account, None)
         self._looked.pop(row.id, None)
 
+    def is_held(self, row: ScheduledRow) -> bool:
+        """It waits for the person's consent to a changed key."""
+        return not is_group(row.to) and self._sealer.is_held(row.to)
+
     def tag(self, row: ScheduledRow) -> bytes:
         return tag_of(row.nonce, row.body, conversation_id(self._context.identity.account, row.to))
 
@@ -85,7 +89,7 @@ class ScheduleSealing:
             raise Unsealable("unknown_recipient")
         to = self._list(row, row.to, then, otherwise)
         own = self._list(row, self._context.identity.account, then, otherwise)
-        if to is None or own is None or self._sealer.is_held(row.to):
+        if to is None or own is None or self.is_held(row):
             return None
         return self._seal_for_devices(row, note, to, own, then, otherwise)
 
