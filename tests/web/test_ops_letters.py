@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from nightmail.core.letter_pages import PAGE_LETTERS
 from tests.api.test_letters import failed, listed
 from tests.api.test_schedules import schedule, taken
 from tests.outlets.hook import answering
@@ -85,6 +86,23 @@ def test_all_letters_of_an_error_are_discarded_after_one_question(operator: Oper
     page.get_by_role("dialog").get_by_role("button", name="Discard all").click()
     expect(page.get_by_role("status")).to_contain_text("3 letters discarded.")
     expect(rows(page).filter(has_text="discarded")).to_have_count(3)
+
+
+def test_more_letters_than_a_page_has_are_turned_page_by_page(operator: Operator, ada: Person) -> None:
+    town, page = operator.town, operator.page
+    with answering(406) as hook:
+        for _ in range(PAGE_LETTERS + 3):
+            taken(schedule(town, ada, hook.url, delay_seconds=0))
+        page.goto(f"{operator.url}/ops#/letters/webhook%20http_406")
+        errors = page.get_by_role("navigation", name="Errors")
+        expect(errors.get_by_role("link", name="http_406")).to_contain_text(str(PAGE_LETTERS + 3))
+    page.reload()
+    expect(rows(page)).to_have_count(3)
+    page.keyboard.press("n")
+    expect(rows(page)).to_have_count(PAGE_LETTERS)
+    expect(page.get_by_role("button", name="Older")).to_be_disabled()
+    page.get_by_role("button", name="Newer").click()
+    expect(rows(page)).to_have_count(3)
 
 
 def test_a_message_is_drawn_as_a_timeline_and_nonsense_gets_a_clear_answer(operator: Operator) -> None:
