@@ -19,6 +19,7 @@ from . import (
     keeping,
     keys,
     logfiles,
+    loss,
     presence,
     pushes,
     receipts,
@@ -36,7 +37,7 @@ BUGS: tuple[Bug, ...] = (
     *sending.BUGS, *receiving.BUGS, *receipts.BUGS, *devices.BUGS, *handles.BUGS, *engine.BUGS, *keeping.BUGS,
     *forwards.BUGS, *cluster.BUGS, *logfiles.BUGS, *wide.BUGS, *gateway.BUGS, *client.BUGS, *keys.BUGS, *sealing.BUGS,
     *shares.BUGS, *clock.BUGS, *timers.BUGS, *presence.BUGS, *groups.BUGS, *group_clients.BUGS,
-    *schedules.BUGS, *pushes.BUGS,
+    *schedules.BUGS, *pushes.BUGS, *loss.BUGS,
 )  # fmt: skip
 
 __all__ = ["BUGS", "Bug", "Uprooted"]

@@ -29,8 +29,8 @@ def _bug(name: str, plant: Plant, suites: tuple[str, ...] = NODE, focus: Focus |
 
 BUGS = (
     _bug("in a group the epoch is checked before the ring", edit(
-        sending.step_sent, "said = _answer_out_of_turn(stream, sent)",
-        "said = (group and _check_sent(state, group, roster, by, sent)) or _answer_out_of_turn(stream, sent)",
+        sending.step_sent, "said = _answer_again(state, stream, sent)",
+        "said = (group and _check_sent(state, group, roster, by, sent)) or _answer_again(state, stream, sent)",
     ), CLUSTER),
     _bug("groups are not told of an unlinked device", edit(
         devices._unlink, "if state.knows_groups:", "if False:",

@@ -41,6 +41,7 @@ from sim.faults.wide_store import Faults as StoreFaults
 from sim.faults.wide_store import SimWideStore
 from sim.judges.checkpoints_go_on import CheckpointsGoOn
 from sim.judges.drained import left_over
+from sim.judges.loss import check_loss
 from sim.judges.shadow import Checkpoints, compare_with_replay
 from sim.judges.strict import StrictState
 
@@ -425,6 +426,10 @@ class Cluster:
 
     def check_emptied(self, devices: Iterable[int]) -> None:
         """Nothing is promised: a write that comes late may bring back what nobody looks at any more."""
+
+    def check_loss(self, devices: Iterable[int]) -> None:
+        batches = (batch for partition in self.partitions for batch in partition.batches)
+        check_loss(self.world, [owner.loop for owner in self.owners if owner.loop], devices, batches)
 
     def left_over(self) -> str:
         """What the first owner that holds anything still holds."""

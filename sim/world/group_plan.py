@@ -44,6 +44,7 @@ def live_through(plan: Plan, world: World, kind: type[GroupTown], habits: GroupH
             town.settle(machine.left_over)
             machine.check_replay()
             machine.check_emptied(town.history.seen)
+            machine.check_loss(town.history.seen)
             town.judge()
     except Broken as broken:
         broken.world, broken.story = world, list(world.story)[-60:]

@@ -43,6 +43,7 @@ from sim.faults.wrong_clock import SUSPICIOUS, WrongClock
 from sim.judges.drained import left_over
 from sim.judges.history import History
 from sim.judges.lifetimes import Lifetimes
+from sim.judges.loss import check_loss
 from sim.judges.shadow import Checkpoints, Shadow, ShadowLog, ShadowRows, compare_with_replay
 from sim.judges.strict import StrictState
 
@@ -442,6 +443,10 @@ class Node(Watcher):
         for queue, entries in zip(queues, cast("Found", answers[0]), strict=True):
             if entries:
                 raise Broken("nothing is left behind", f"{len(entries)} entries of {queue >> 1:x} are still stored")
+
+    def check_loss(self, devices: Iterable[int]) -> None:
+        assert self.loop is not None
+        check_loss(self.world, [self.loop], devices, self._shadow.batches())
 
     @property
     def marks(self) -> tuple[int, int] | None:

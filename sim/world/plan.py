@@ -100,6 +100,7 @@ def run(plan: Plan, world: World | None = None, watch: Callable[[Town, Machine],
             town.calm(machine.left_over)
             machine.check_replay()
             machine.check_emptied(town.history.seen)
+            machine.check_loss(town.history.seen)
             town.judge(machine.is_seated)
     except Broken as broken:
         _told(broken, world, town)

@@ -15,6 +15,8 @@ def _strict() -> Iterator[None]:
 
 
 @pytest.fixture(params=list(WORLDS.values()), ids=list(WORLDS))
-def world(request: pytest.FixtureRequest) -> World:
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
     shards, memory = request.param
-    return World(shards, memory)
+    made = World(shards, memory)
+    yield made
+    made.check_ledgers()

@@ -21,11 +21,12 @@ from nightmail.core.due import is_due
 from nightmail.core.gaps import gap_at
 from nightmail.core.mailbox import needs_offer, offer
 from nightmail.core.receipts import needs_receipts, receipts_after
-from nightmail.core.state import NEWEST_FOLD, SHARD, ShardState, encode_row
+from nightmail.core.state import NEWEST_FOLD, PUSH_FOLD, SHARD, ShardState, encode_row
 from nightmail.engine.folding import ROUNDS_MAX
 from nightmail.model.answers import Accepted, Done, Joined, Said
 from nightmail.model.effects import Answer, Effect, Forward
 from nightmail.model.ids import SERVER, account_id, account_of, shard_of
+from nightmail.model.ledger import CopyLedger
 from nightmail.model.limits import FoldLimits
 from nightmail.model.notes import Note
 from nightmail.model.records import (
@@ -293,6 +294,30 @@ class World:
         while self.carries and self.forwards:
             self.hear(*self.forwards.popleft())
         return ticks
+
+    # --- what became of everything --------------------------------------------------------------
+
+    def ledger(self) -> CopyLedger:
+        """Of all shards together."""
+        total = CopyLedger()
+        for node in self.nodes.values():
+            ledger = node.state.ledger
+            for name in ("owed", "delivered", "withheld", "waiting", "buried", "carried", "repeated"):
+                setattr(total, name, getattr(total, name) + getattr(ledger, name))
+            for reason, count in ledger.failed.items():
+                total.fail(reason, count)
+        return total
+
+    def check_ledgers(self) -> None:
+        """Whatever a test did: every copy that was taken on is accounted for, and as many wait as are stored."""
+        if self.fold_version < PUSH_FOLD:
+            return
+        for node in self.nodes.values():
+            ledger = node.state.ledger
+            assert ledger.lost == ledger.carried, ledger
+            assert ledger.waiting == len(node.everything()[1]), ledger
+        if not self.forwards:
+            assert self.ledger().carried == 0, self.ledger()
 
     # --- people -------------------------------------------------------------------------------
 

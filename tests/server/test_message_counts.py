@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from nightmail.core.state import ShardState
 from nightmail.model.ids import account_id, device_id
-from nightmail.model.notes import Dropped, Note, Placed, Taken
+from nightmail.model.notes import Note, Placed, Taken
 from nightmail.model.rows import Mailbox
-from nightmail.model.words import Lane, Reason
+from nightmail.model.words import Lane
 from nightmail.server.message_counts import SAMPLE_MS, WAIT_MS, MessageCounts
 
 ADA, BOB = device_id(account_id("ada"), 1), device_id(account_id("bob"), 1)
@@ -39,9 +39,6 @@ def test_each_line_is_counted_once() -> None:
     counts.look(state, 0)
     counts.look(state, 0)
     assert (counts.accepted, counts.blocked, counts.filed) == (3, 1, 2)
-    state.notes.append(Dropped(3, BOB, NORMAL, 1, Reason.EXPIRED))
-    counts.look(state, 0)
-    assert {reason.name: count for reason, count in counts.failed.items() if count} == {"MAILBOX_FULL": 1, "EXPIRED": 1}
 
 
 def test_after_a_checkpoint_it_begins_at_the_first_line() -> None:
@@ -88,14 +85,3 @@ def test_a_device_that_never_acknowledges_is_not_followed_for_ever() -> None:
     ack(state, 30_000, 1)
     counts.look(state, SAMPLE_MS + WAIT_MS + 2)
     assert counts.latency.count == 0
-
-
-def test_the_fullest_mailbox_is_remembered_for_a_while() -> None:
-    counts, state = MessageCounts(lambda _: False), a_state(placed(1_000, 1))
-    state.mailboxes.there(BOB).lanes[NORMAL].waiting = 9
-    counts.look(state, SAMPLE_MS)
-    assert counts.depth == 9
-    counts.turn()
-    assert counts.depth == 9
-    counts.turn()
-    assert counts.depth == 0

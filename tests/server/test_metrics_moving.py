@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from nightmail.core.receipts import Verdicts
 from nightmail.core.step import FOLDS
 from nightmail.engine.ports import EngineError
 from nightmail.engine.sqlite.presence_file import PresenceFile
@@ -31,6 +32,7 @@ from nightmail.model.records import (
     Published,
     SaidByDevices,
     Sent,
+    Unlinked,
 )
 from nightmail.model.words import Lane, Platform
 from nightmail.outlets.link import SOCKET_NAME
@@ -147,6 +149,13 @@ def write_to_somebody_who_blocks(on: Stage) -> None:
     leave_something(on)
 
 
+def lose_something(on: Stage) -> None:
+    """A device goes, and nobody hears what became of its mail."""
+    leave_something(on)
+    on.patch.setattr(Verdicts, "tell", lambda *_: None)
+    on.town.say(on.bob.device, Unlinked(on.bob.device))
+
+
 def take_a_checkpoint(on: Stage) -> None:
     leave_something(on)
     on.town.run(lambda: on.town.node.heart.loop.save(at_once=True))
@@ -240,6 +249,11 @@ def link_twice(on: Stage) -> None:
 def send_two(on: Stage) -> None:
     with on.online(on.ada) as ada:
         ask(ada, message(on.ada, on.bob, 1), message(on.ada, on.bob, 2))
+
+
+def send_twice(on: Stage) -> None:
+    with on.online(on.ada) as ada:
+        ask(ada, *[message(on.ada, on.bob)] * 2)
 
 
 def send_garbage(on: Stage) -> None:
@@ -356,12 +370,17 @@ TOLD = {
         Told(
             leave_something,
             (
-                "nightmail_mailbox_depth", "nightmail_unsaved_rows", "nightmail_unsaved_bytes",
+                "nightmail_entries_owed_total", "nightmail_entries_waiting", "nightmail_account_depth",
+                "nightmail_mailbox_depth", "nightmail_mailbox_fill_ratio", "nightmail_devices_nearly_full",
+                "nightmail_unsaved_rows", "nightmail_unsaved_bytes",
                 "nightmail_unsaved_records", "nightmail_rows_in_memory",
             ),
+            {"limits__mailbox_entries": 1},
         ),
         Told(write_what_cannot_be_read, ("nightmail_entries_failed_total",)),
-        Told(write_to_somebody_who_blocks, ("nightmail_messages_blocked_total",)),
+        Told(write_to_somebody_who_blocks, ("nightmail_messages_blocked_total", "nightmail_entries_withheld_total")),
+        Told(lose_something, ("nightmail_entries_lost",)),
+        Told(send_twice, ("nightmail_messages_repeated_from_log_total",)),
         Told(
             take_a_checkpoint,
             (
@@ -373,7 +392,10 @@ TOLD = {
         Told(publish_few_keys, ("nightmail_devices_low_prekeys", "nightmail_devices_exhausted_prekeys")),
         Told(
             fall_over_a_record,
-            ("nightmail_records_poisoned_total", "nightmail_dead_letters", "nightmail_dead_letters_by_error"),
+            (
+                "nightmail_records_poisoned_total", "nightmail_dead_letters", "nightmail_dead_letters_by_error",
+                "nightmail_entries_buried",
+            ),
         ),
         Told(
             call_somebody_who_refuses,

@@ -75,6 +75,7 @@ def step_swept(state: ShardState, _by: int, _via: int, swept: Swept) -> None:
     if seqs:
         _withhold(state, account, device, make_gaps(state, device, mailbox, lane, seqs))
         state.notes.append(Withheld(state.now, device, lane, tuple(seqs)))
+        state.ledger.withheld += len(seqs)
     if _goes_on(mailbox, swept):
         due.schedule(state, _soon(state), DueItem(device, lane, high + 1, DueFor.BLOCK))
     elif lane is Lane.NORMAL:

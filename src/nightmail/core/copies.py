@@ -34,6 +34,7 @@ def needs_copied(state: ShardState, _by: int, copied: Copied) -> list[Need]:
 
 def step_copied(state: ShardState, _by: int, _via: int, copied: Copied) -> None:
     """File the copies, and tell the sending device of each own device that has none."""
+    state.ledger.carried -= 1
     account = state.accounts.rows[account_of(copied.by)]
     if account is None:
         return
@@ -46,8 +47,10 @@ def step_copied(state: ShardState, _by: int, _via: int, copied: Copied) -> None:
         if envelope is None or envelope.registration != registration:
             # A re-seal names the one device it is for: the others are not missing it.
             if copied.of is None:
+                state.ledger.owed += 1
                 _note_uncopied(state, copied, account, device, Reason.STALE_DEVICES)
             continue
+        state.ledger.owed += 1
         box = state.mailboxes.there(device)
         if mailbox.is_full(state, box):
             places.append((device, 0))
@@ -62,6 +65,7 @@ def step_copied(state: ShardState, _by: int, _via: int, copied: Copied) -> None:
 
 
 def _note_uncopied(state: ShardState, copied: Copied, account: Account, device: int, reason: Reason) -> None:
+    state.ledger.fail(reason)
     if copied.by in account.devices:
         n = copied.n
         lost = Receipted(copied.by, copied.to, copied.lane, device, FAILED, reason, state.now, ((n, n),))

@@ -70,6 +70,9 @@ def bury(state: ShardState, offset: int, data: bytes, error: str, by: int, via: 
         letter = DeadLetter(data, [], state.now, page)
         if state.knows_schedules:
             letter.fold, letter.stamp = state.shard.fold, stamp
+            if stamp and isinstance(body, Sent | GroupSent | GroupSealed):
+                state.ledger.owed += copies_of(body)
+                state.ledger.buried += copies_of(body)
             _plan_end(state, offset)
     letter.errors.append(error)
     state.dead_letters.put(offset, letter, offset)
@@ -93,6 +96,11 @@ def _bury_message(state: ShardState, offset: int, by: int, sent: Sent | GroupSen
     if not state.knows_schedules:
         _plan_end(state, offset)
     return said, said.at
+
+
+def copies_of(message: Sent | GroupSent | GroupSealed) -> int:
+    """How many are owed of a message that was buried: one for each device, or one for the group as a whole."""
+    return 1 if isinstance(message, GroupSent) else len(message.envelopes)
 
 
 def _take_number(state: ShardState, by: int, sent: Sent) -> Said | None:
@@ -157,15 +165,17 @@ def message_in(letter: DeadLetter) -> tuple[int, Sent | GroupSent | GroupSealed]
     return record.by, record.body
 
 
-def tell_failed(state: ShardState, letter: DeadLetter) -> None:
-    """Its author hears that it has failed: for each device, or for the group as a whole."""
+def tell_failed(state: ShardState, letter: DeadLetter) -> int:
+    """Its author hears that it has failed: for each device, or for the group as a whole. Returns how often."""
     by, sent = message_in(letter)
     to = sent.to if isinstance(sent, Sent) else sent.group
-    for device in (log_of(to),) if isinstance(sent, GroupSent) else (envelope.device for envelope in sent.envelopes):
+    devices = [log_of(to)] if isinstance(sent, GroupSent) else [envelope.device for envelope in sent.envelopes]
+    for device in devices:
         failed = Receipted(
             by, to, sent.lane, device, MessageState.FAILED, Reason.EXPIRED, state.now, ((sent.n, sent.n),)
         )
         state.tell(account_of(by), failed)
+    return len(devices)
 
 
 STEPS: Steps = {2: {LetterExpired: (needs_letter_expired, step_letter_expired)}}

@@ -92,6 +92,7 @@ def make_gaps(state: ShardState, device: int, mailbox: Mailbox, lane: Lane, seqs
     """Leave a gap in place of each of these entries; returns them."""
     queue, number = mailbox.lanes[lane], queue_id(device, lane)
     ended = [state.entries[number].pop(seq) for seq in seqs]
+    state.ledger.waiting -= len(seqs)
     if mailbox.shared:
         shares.let_go(state, device, ended)
     for seq, entry in zip(seqs, ended, strict=True):
@@ -178,6 +179,7 @@ def end_mailbox(state: ShardState, device: int) -> None:
     for lane in Lane:
         queue, number = mailbox.lanes[lane], queue_id(device, lane)
         verdicts = Verdicts(device)
+        state.ledger.waiting -= queue.waiting
         for seq, entry in sorted(state.entries.pop(number, {}).items()):
             _fail(state, verdicts, device, lane, seq, entry, Reason.DEVICE_REMOVED)
         state.filed.pop(number, None)

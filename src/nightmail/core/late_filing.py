@@ -25,6 +25,8 @@ def file_late(state: ShardState, by: int, sent: Sent, at: int, account: Account 
     What `send.needs_sent` names is in memory. A blocked sender is told nothing.
     """
     blocked = account is not None and account_of(by) in account.blocked
+    if blocked:
+        state.ledger.withheld += len(sent.envelopes)
     places: list[tuple[int, int]] = []
     for envelope in sent.envelopes:
         seq = 0
@@ -43,6 +45,7 @@ def file_late(state: ShardState, by: int, sent: Sent, at: int, account: Account 
     state.noted.add(by)
     if sent.own_envelopes:
         copied = Copied(by, s.to, s.lane, s.n, s.id, s.tag, s.kind, s.of, s.life_ms, at, s.own_envelopes)
+        state.ledger.carried += 1
         state.tell(account_of(by), copied)
 
 
@@ -62,3 +65,4 @@ def _tell_failed(state: ShardState, by: int, sent: Sent, device: int, reason: Re
     n = sent.n
     failed = Receipted(by, sent.to, sent.lane, device, MessageState.FAILED, reason, state.now, ((n, n),))
     state.tell(account_of(by), failed)
+    state.ledger.fail(reason)

@@ -17,7 +17,7 @@ from nightmail.model.records import Discarded, LetterExpired, LettersSettled, Re
 from nightmail.model.refusals import AnyRefusal, LetterSettled, NotReplayable, UnknownLetter
 from nightmail.model.rows import DueFor, DueItem, Kept, Need
 from nightmail.model.schedule_rows import ScheduleState
-from nightmail.model.words import Lane
+from nightmail.model.words import Lane, Reason
 
 from . import due, letter_pages, send
 from .deadletters import message_in, tell_failed
@@ -114,7 +114,7 @@ def _give_up(state: ShardState, offset: int, letter: DeadLetter) -> None:
         schedule.letter, schedule.next_at = 0, forgotten_at(state, schedule)
         change_state(state, *key, schedule, ScheduleState.FAILED)
     elif letter.stamp:
-        tell_failed(state, letter)
+        state.ledger.fail(Reason.EXPIRED, tell_failed(state, letter))
 
 
 def step_settled(state: ShardState, _by: int, via: int, settled: LettersSettled) -> None:

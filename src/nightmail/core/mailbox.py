@@ -63,6 +63,7 @@ def file(state: ShardState, device: int, mailbox: Mailbox, lane: Lane, entry: En
         _notice_set_back(state, mailbox)
     queue.head = seq = queue.head + 1
     queue.waiting += 1
+    state.ledger.waiting += 1
     size = len(entry.ciphertext)
     mailbox.bytes += size
     if state.counts_waking and entry.kind is not CONTROL:
@@ -187,10 +188,14 @@ def step_acked(state: ShardState, by: int, via: int, acked: Acked) -> None:
     if upto < low:
         return  # A repeated or late ack says nothing new.
     queue.acked = upto
-    queue.waiting -= len(entries)
+    taken = len(entries)
     before = mailbox.bytes
     verdicts = _take(mailbox, entries, by, low, upto, frozenset(acked.unreadable))
-    queue.waiting += len(entries)
+    taken -= len(entries)
+    queue.waiting -= taken
+    ledger = state.ledger
+    ledger.waiting -= taken
+    ledger.delivered += taken - verdicts.failures
     verdicts.tell(state, lane)
     if queue.gaps:
         drop_gaps(queue.gaps, upto)

@@ -21,7 +21,7 @@ from nightmail.model.records import Read, Receipted, ReceiptsAcked, Span
 from nightmail.model.refusals import AckAboveHead, UnknownAccount, UnknownDevice
 from nightmail.model.rows import Account, Entry, Kept, Need, PendingReceipt, PendingReceipts, ReceiptKey, RowKey, Stream
 from nightmail.model.schedule_rows import SCHEDULED_FROM
-from nightmail.model.spans import Spans, add_span, pairs
+from nightmail.model.spans import Spans, add_span, count_in, pairs
 from nightmail.model.words import Lane, MessageState, Reason
 
 from .groups.verdicts import GroupVerdicts
@@ -39,7 +39,7 @@ class Verdicts:
     device that sealed it, which seals it again.
     """
 
-    __slots__ = ("_account", "_delivered", "_device", "_failed", "_in_groups")
+    __slots__ = ("_account", "_delivered", "_device", "_failed", "_in_groups", "_untold", "failures")
 
     def __init__(self, device: int) -> None:
         self._device, self._account = device, device >> DEVICE_BITS
@@ -49,6 +49,9 @@ class Verdicts:
         """(Sender, account it was sent to, why) → numbers."""
         self._in_groups: GroupVerdicts | None = None
         """Of what came through groups: it is numbered differently."""
+        self._untold: list[Reason] = []
+        """Why entries have failed of which nobody is told."""
+        self.failures = 0
 
     def deliver(self, by: int, low: int, high: int) -> None:
         """Numbers `low` to `high` of one sender (0: of nobody) are safe on the device."""
@@ -62,12 +65,15 @@ class Verdicts:
         self._in_groups.deliver(entry)
 
     def fail(self, entry: Entry, reason: Reason) -> None:
+        self.failures += 1
         if entry.epoch:
             if self._in_groups is None:
                 self._in_groups = GroupVerdicts(self._device)
             self._in_groups.fail(entry, reason)
         elif entry.by and (reason is UNDECRYPTABLE or entry.by >> DEVICE_BITS != self._account):
             add_span(self._failed.setdefault((entry.by, entry.to, reason), []), entry.n, entry.n)
+        else:
+            self._untold.append(reason)
 
     def tell(self, state: ShardState, lane: Lane) -> None:
         to, device, at = self._account, self._device, state.shard.now
@@ -77,8 +83,12 @@ class Verdicts:
         for (by, to, reason), spans in self._failed.items():
             receipt = Receipted(by, to, lane, device, FAILED, reason, at, tuple(pairs(spans)))
             state.tell(by >> DEVICE_BITS, receipt)
+            state.ledger.fail(reason, count_in(spans))
         if self._in_groups is not None:
             self._in_groups.tell(state, lane)
+            self._in_groups.count(state)
+        for reason in self._untold:
+            state.ledger.fail(reason)
 
 
 # --- reading ----------------------------------------------------------------------------------

@@ -63,7 +63,9 @@ def step_sent(state: ShardState, by: int, via: int, sent: Sent) -> None:
     numbers = stream.lanes[lane]
     account = state.accounts.rows[to]
     if n != numbers.last + 1:
-        state.effects.append(Answer(via, answer_out_of_turn(numbers, sent)))
+        said = answer_out_of_turn(numbers, sent)
+        state.ledger.repeated += type(said) is Accepted
+        state.effects.append(Answer(via, said))
         return
     checksum, (normal, high) = crc32(id_.encode()).to_bytes(4), stream.lanes
     # Looked for here first: hardly any id is there.
@@ -83,8 +85,10 @@ def step_sent(state: ShardState, by: int, via: int, sent: Sent) -> None:
 
     at = take_number(state, key, stream, sent, sent.list_version, checksum)
     envelopes = sent.envelopes
+    state.ledger.owed += len(envelopes)
     places: tuple[tuple[int, int], ...] = ()
     if blocked:
+        state.ledger.withheld += len(envelopes)
         places, envelopes = tuple((envelope.device, 0) for envelope in envelopes), ()
     for envelope in envelopes:
         device = envelope.device
@@ -97,6 +101,7 @@ def step_sent(state: ShardState, by: int, via: int, sent: Sent) -> None:
             seq = 0
             full = Receipted(by, to, lane, device, FAILED, Reason.MAILBOX_FULL, state.now, ((n, n),))
             state.tell(account_of(by), full)
+            state.ledger.fail(Reason.MAILBOX_FULL)
         else:
             entry = Entry(by, to, n, id_, tag, sent.kind, sent.of, at, sent.life_ms, envelope.ciphertext)
             seq = file(state, device, box, lane, entry)
@@ -104,6 +109,7 @@ def step_sent(state: ShardState, by: int, via: int, sent: Sent) -> None:
     state.notes.append(Placed(at, by, to, lane, n, id_, sent.of, False, blocked, places))
     if sent.own_envelopes:
         copied = Copied(by, to, lane, n, id_, tag, sent.kind, sent.of, sent.life_ms, at, sent.own_envelopes)
+        state.ledger.carried += 1
         state.tell(account_of(by), copied)
     state.effects.append(Answer(via, Accepted(id_, tag, at, sent.list_version)))
 

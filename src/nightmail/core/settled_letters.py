@@ -9,6 +9,7 @@ from __future__ import annotations
 from nightmail.model.letter_rows import LetterStatus
 from nightmail.model.rows import Kept, Need
 
+from .deadletters import copies_of, message_in
 from .state import ShardState, missing_row
 
 
@@ -20,6 +21,8 @@ def settle(state: ShardState, offset: int, status: LetterStatus) -> None:
     letter = state.dead_letters.there(offset)
     assert letter.status is LetterStatus.WAITING, letter.status
     letter.status, letter.settled_at = status, state.now
+    if letter.stamp:
+        state.ledger.buried -= copies_of(message_in(letter)[1])
     if letter.fold:
         letter.record = b""
     state.dead_letters.put(offset, letter, state.offset)

@@ -18,6 +18,7 @@ import msgspec
 from nightmail.model.effects import Effect, Forward
 from nightmail.model.group_rows import AccountGroups, AtHead, ChainBlob, Group, GroupMember, GroupRoster
 from nightmail.model.ids import shard_of
+from nightmail.model.ledger import CopyLedger
 from nightmail.model.letter_rows import DeadLetter, LetterClasses, LetterPage
 from nightmail.model.notes import Note
 from nightmail.model.push_rows import PushTarget
@@ -167,6 +168,8 @@ class ShardState:
 
         self.knows_schedules = False
         """Messages can be scheduled, and dead letters replayed: since fold 5."""
+        self.ledger = CopyLedger()
+        """The shard's own since fold 6; before, what is counted is forgotten."""
 
         self.knows_pushes = False
         """Devices have push tokens, and are woken: since fold 6."""
@@ -269,6 +272,7 @@ class ShardState:
         self.knows_groups = self.shard.fold >= GROUPS_FOLD
         self.knows_schedules = self.shard.fold >= SCHEDULES_FOLD
         self.knows_pushes = self.shard.fold >= PUSH_FOLD
+        self.ledger = self.shard.ledger if self.shard.fold >= PUSH_FOLD else CopyLedger()
 
     def tell(self, account: int, body: Told) -> None:
         """Bring this to the shard of `account`: at once if it is ours, by its log if not."""

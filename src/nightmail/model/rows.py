@@ -7,13 +7,15 @@ in memory) is kept beside it, never in it: the same log must give the same bytes
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import ClassVar, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
 from .group_rows import AccountGroups, AtHead, ChainBlob, Group, GroupMember, GroupRoster
+from .ledger import CopyLedger
 from .letter_rows import DeadLetter, LetterClasses, LetterPage
 from .limits import FoldLimits
+from .mutable import mutable
 from .push_rows import PushTarget
 from .schedule_rows import AccountSchedules, Schedule, ScheduleContent, ScheduleName, SchedulePage
 from .spans import Spans
@@ -72,18 +74,6 @@ class EntryRange(NamedTuple):
 
 
 Need: TypeAlias = RowKey | EntryRange
-
-R = TypeVar("R")
-
-
-def mutable(row: type[R]) -> type[R]:
-    """Let Python store a row's attributes by itself, for a fifth of the price.
-
-    A Struct first asks whether the collector should know of it. No row is part of a cycle, so it need not.
-    """
-    # Only once the class exists, and both of them: they share one slot, which a Struct's class fills last.
-    row.__setattr__, row.__delattr__ = object.__setattr__, object.__delattr__  # type: ignore[method-assign]
-    return row
 
 
 def queue_id(device: int, lane: int) -> int:
@@ -157,6 +147,8 @@ class Shard(Struct, array_like=True, gc=False):
     """Since fold 4, oldest first."""
     doubted_elapsed: int = 0
     """Likewise: `doubted_from` by elapsed time, which nobody sets back."""
+    ledger: CopyLedger = field(default_factory=CopyLedger)
+    """Since fold 6."""
 
 
 class DueHour(Struct, array_like=True):

@@ -30,6 +30,10 @@ def pairs(spans: Sequence[int]) -> Iterator[tuple[int, int]]:
     return zip(spans[::2], spans[1::2], strict=True)
 
 
+def count_in(spans: Sequence[int]) -> int:
+    return sum(high - low + 1 for low, high in pairs(spans))
+
+
 def contains(spans: Sequence[int], number: int) -> bool:
     at = bisect_right(spans, number)
     return bool(at & 1) or (at > 0 and spans[at - 1] == number)

@@ -20,7 +20,9 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from nightmail.gateway.counters import Counters
+from nightmail.model.ledger import CopyLedger
 from nightmail.model.records import CallOutcome
+from nightmail.model.words import Reason
 
 from .heart import clock
 from .histogram import Histogram
@@ -96,9 +98,11 @@ class Metrics(Collector):
         yield _counter(
             "messages_blocked", "Messages accepted from senders that the recipient blocks.", message_counts.blocked
         )
+        ledger = self._node.heart.loop.state.ledger
         yield _counter("messages_repeated", "Retries answered from memory.", figures.repeated)
+        yield _counter("messages_repeated_from_log", "Retries that the log had to answer.", ledger.repeated)
         yield _counter("entries_filed", "Entries put into mailboxes, own copies included.", message_counts.filed)
-        yield _counter("entries_delivered", "Entries that devices acknowledged as stored.", message_counts.delivered)
+        yield from self._ledger(ledger)
         fanned = CounterMetricFamily(
             "nightmail_group_messages",
             "Messages to groups, and keys for their devices, by where they went.",
@@ -107,20 +111,29 @@ class Metrics(Collector):
         for way, count in message_counts.group_messages.items():
             fanned.add_metric([way], count)
         yield fanned
-        failed = CounterMetricFamily(
-            "nightmail_entries_failed", "Entries that will not be shown on their device, by reason.", labels=["reason"]
-        )
-        for reason, count in message_counts.failed.items():
-            failed.add_metric([reason.name.lower()], count)
-        yield failed
         yield _histogram(
             "delivery_seconds",
             "Accept to device ack, for a sample of messages to connected devices.",
             message_counts.latency,
         )
-        yield _gauge(
-            "mailbox_depth", "Waiting in the fullest mailbox sampled in the last minute.", message_counts.depth
-        )
+        depths = message_counts.depths
+        yield _gauge("account_depth", "Waiting for the deepest account seen, all its devices together.", depths.account)
+        yield _gauge("mailbox_depth", "Waiting in the deepest mailbox seen.", depths.mailbox)
+        yield _gauge("mailbox_fill_ratio", "How much of the fullest mailbox seen is taken.", depths.fill)
+        yield _gauge("devices_nearly_full", "Devices seen whose mailbox is taken to 80 %.", depths.nearly_full)
+
+    def _ledger(self, ledger: CopyLedger) -> Iterator[Metric]:
+        """What became of each copy: one message for one device."""
+        yield _counter("entries_owed", "Copies of messages taken on, each for one device.", ledger.owed)
+        yield _counter("entries_delivered", "Copies that devices acknowledged as stored.", ledger.delivered)
+        failed = {reason.name.lower(): ledger.failed.get(reason, 0) for reason in Reason if reason is not Reason.NONE}
+        yield _labelled(
+            CounterMetricFamily, "entries_failed", "Copies that will not be shown on their device.", "reason", failed
+        )  # fmt: skip
+        yield _counter("entries_withheld", "Copies from senders that their recipient blocks.", ledger.withheld)
+        yield _gauge("entries_waiting", "Entries that wait in mailboxes.", ledger.waiting)
+        yield _gauge("entries_buried", "Copies in dead letters that nobody has settled.", ledger.buried)
+        yield _gauge("entries_lost", "Copies that nobody answers for: 0, or something is wrong.", ledger.lost)
 
     def _heart(self) -> Iterator[Metric]:
         figures, heart = self._node.figures, self._node.heart

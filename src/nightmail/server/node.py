@@ -262,7 +262,7 @@ class Node:
             self.sampling.take()
             self.desk.letter_counts(0, self._counted_letters)
         if self._ticks % DEPTH_TICKS == 0:
-            self.message_counts.turn()
+            self.message_counts.depths.follow(self.heart.loop.state)
             log_refusals(self.gateway.counters)
             self._event_loop.run_in_executor(None, trim)
             self.heart.remember_time()

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.core.schedule_world import ScheduleWorld
@@ -7,6 +9,8 @@ from tests.core.world import WORLDS
 
 
 @pytest.fixture(params=list(WORLDS.values()), ids=list(WORLDS))
-def world(request: pytest.FixtureRequest) -> ScheduleWorld:
+def world(request: pytest.FixtureRequest) -> Iterator[ScheduleWorld]:
     shards, memory = request.param
-    return ScheduleWorld(shards, memory)
+    made = ScheduleWorld(shards, memory)
+    yield made
+    made.check_ledgers()

@@ -53,6 +53,7 @@ DELIVERY_BOUNDS = ("0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5"
 COMMIT_BOUNDS = ("0.001", "0.002", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1.0", "5.0")
 
 STORIES: dict[str, Story] = {
+    "Loss": level("nightmail_entries_lost", 0, 1, lasting_s=MINUTE_S),
     "NotReady": level("nightmail_ready", 1, 0, lasting_s=MINUTE_S),
     "DiskTight": level("nightmail_disk_tight", 0, 1, lasting_s=0),
     "DiskFilling": level("nightmail_disk_free_bytes", 6e9, 4e9, lasting_s=5 * MINUTE_S),
@@ -68,9 +69,19 @@ STORIES: dict[str, Story] = {
         {
             "nightmail_messages_accepted_total": grows_evenly(100, 120),
             "nightmail_messages_repeated_total": grows_evenly(3, 120, after=40),
+            "nightmail_messages_repeated_from_log_total": [0] * 120,
         },
         10 * MINUTE_S, 26 * MINUTE_S,
     ),
+    "HotDedupMisses": Story(
+        {
+            "nightmail_messages_repeated_total": grows_evenly(10, 140),
+            "nightmail_messages_repeated_from_log_total": grows_evenly(1, 140, after=40),
+        },
+        14 * MINUTE_S, 30 * MINUTE_S,
+    ),
+    "DeepAccount": level("nightmail_account_depth", 10_000, 10_001, lasting_s=5 * MINUTE_S),
+    "MailboxNearlyFull": level("nightmail_mailbox_fill_ratio", 0.79, 0.8, lasting_s=5 * MINUTE_S),
     "FullMailboxes": growth('nightmail_entries_failed_total{reason="mailbox_full"}', 1),
     "LowPrekeys": level("nightmail_devices_low_prekeys", 0, 1, lasting_s=60 * MINUTE_S),
     "ExhaustedPrekeys": level("nightmail_devices_exhausted_prekeys", 0, 1, lasting_s=60 * MINUTE_S),

@@ -300,6 +300,7 @@ def _bound(state: ShardState, number: int, box: Mailbox, last: int) -> None:
             state.notes.append(Dropped(state.now, device, Lane.NORMAL, seq, Reason.MAILBOX_FULL))
             verdicts.fail(entry, Reason.MAILBOX_FULL)
         verdicts.tell(state, Lane.NORMAL)
+        verdicts.count(state)
 
 
 def _lowest(state: ShardState, number: int, group: Group, account: int) -> int:

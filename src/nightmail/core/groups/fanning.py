@@ -49,6 +49,7 @@ def fan_message(state: ShardState, group: Group, roster: GroupRoster, by: int, s
             sent.group, by, sent.lane, sent.n, sent.id, sent.tag, sent.kind, life_ms, group.at, group.seq, group.epoch,
             part, sent.ciphertext,
         )  # fmt: skip
+        state.ledger.carried += len(part)
         state.tell(part[0][0], fanned)
 
 
@@ -62,6 +63,8 @@ def _fail_without_devices(state: ShardState, group: Group, by: int, sent: GroupS
                 state.now, numbers,
             )  # fmt: skip
             state.tell(author, failed)
+            state.ledger.owed += 1
+            state.ledger.fail(Reason.DEVICE_REMOVED)
 
 
 def fan_notice(state: ShardState, number: int, group: Group, audience: Audience, notice: GroupNotice) -> None:
@@ -92,6 +95,7 @@ def _fan_notice(
         fanned = Fanned(
             number, SERVER, Lane.NORMAL, 0, "", b"", Kind.CONTROL, 0, group.at, seq, group.epoch, part, content
         )
+        state.ledger.carried += len(part)
         state.tell(part[0][0], fanned)
 
 

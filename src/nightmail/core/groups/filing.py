@@ -43,14 +43,17 @@ def step_fanned(state: ShardState, _by: int, _via: int, fanned: Fanned) -> None:
     )
     lane = f.lane
     places: list[tuple[int, int]] = []
+    ledger = state.ledger
+    ledger.carried -= len(f.audience)
+    ledger.owed += len(boxes)
     for device, box, has_room in boxes:
         seq = file(state, device, box, lane, entry) if has_room else _file(state, device, entry, f)
         places.append((device, seq))
         if not seq:
             unreached = True
+    if unreached:
+        _tell_failed(state, f, dict(places))
     if f.by:
-        if unreached:
-            _tell_failed(state, f, dict(places))
         state.notes.append(Placed(f.at, f.by, f.group, lane, f.n, f.id, None, False, False, tuple(places)))
         state.noted.add(f.by)
 
@@ -126,21 +129,27 @@ def _needs_known(state: ShardState, device: int, size: int, missing: list[Need])
 
 
 def _tell_failed(state: ShardState, fanned: Fanned, seqs: dict[int, int]) -> None:
-    """A device without room fails alone; if none of an account's could take it, the account fails as a whole."""
+    """A device without room fails alone; if none of an account's could take it, the account fails as a whole.
+
+    Nobody is told of an author's own devices, and nobody of a notice.
+    """
     for number, revision in fanned.audience:
-        if number == account_of(fanned.by):
-            continue
         devices = _addressed(state.accounts[number], revision, fanned.by)
-        if not any(seqs[device] for device in devices):
-            reason = Reason.MAILBOX_FULL if devices else Reason.DEVICE_REMOVED
-            _fail(state, fanned, number << DEVICE_BITS, reason)
-            continue
-        for device in devices:
-            if not seqs[device]:
+        full = [device for device in devices if not seqs[device]]
+        if not fanned.by or number == account_of(fanned.by):
+            state.ledger.fail(Reason.MAILBOX_FULL, len(full))
+        elif not devices:
+            state.ledger.owed += 1
+            _fail(state, fanned, number << DEVICE_BITS, Reason.DEVICE_REMOVED)
+        elif len(full) == len(devices):
+            _fail(state, fanned, number << DEVICE_BITS, Reason.MAILBOX_FULL, len(full))
+        else:
+            for device in full:
                 _fail(state, fanned, device, Reason.MAILBOX_FULL)
 
 
-def _fail(state: ShardState, body: Fanned | Enveloped, device: int, reason: Reason) -> None:
+def _fail(state: ShardState, body: Fanned | Enveloped, device: int, reason: Reason, copies: int = 1) -> None:
+    state.ledger.fail(reason, copies)
     failed = Receipted(
         body.by, body.group, body.lane, device, MessageState.FAILED, reason, state.now, ((body.n, body.n),)
     )
@@ -163,6 +172,8 @@ def step_enveloped(state: ShardState, _by: int, _via: int, enveloped: Enveloped)
     """Each envelope is filed, or its author is told why not: a device that lacks a key must be served later."""
     e = enveloped
     places: list[tuple[int, int]] = []
+    state.ledger.carried -= len(e.envelopes)
+    state.ledger.owed += len(e.envelopes)
     for envelope in enveloped.envelopes:
         device = envelope.device
         account = state.accounts[account_of(device)]

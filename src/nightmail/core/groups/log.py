@@ -81,6 +81,7 @@ def append(
     elif queue.head < before:
         queue.gaps.append(Gap(queue.head + 1, before, Reason.KEPT_ELSEWHERE))
         queue.head = before
+    state.ledger.owed += 1
     mailbox.file(state, device, box, Lane.NORMAL, entry)
     if not group.sweeps:
         group.sweeps = True
@@ -134,6 +135,8 @@ def trim(state: ShardState, number: int, box: Mailbox, upto: int) -> None:
     for seq in range(low, upto + 1):
         if (entry := entries.pop(seq, None)) is not None:
             queue.waiting -= 1
+            state.ledger.waiting -= 1
+            state.ledger.delivered += 1
             box.let_go(len(entry.ciphertext), entry.wakes)
     queue.acked = upto
     drop_gaps(queue.gaps, upto)

@@ -54,6 +54,21 @@ def _answer_out_of_turn(stream: Stream, said: GroupSent | GroupSealed | GroupVoi
     return None
 
 
+def _answer_again(state: ShardState, stream: Stream, said: GroupSent | GroupSealed) -> Said | None:
+    """The same, and a retry of what was accepted is counted."""
+    answer = _answer_out_of_turn(stream, said)
+    state.ledger.repeated += isinstance(answer, GroupAccepted)
+    return answer
+
+
+def answer_from_memory(state: ShardState, by: int, said: GroupSent | GroupSealed) -> Said | None:
+    """The answer to a retry, if it can be given without going through the log once more."""
+    stream = state.streams.rows.get((by, said.group))
+    if stream is None or said.n > stream.lanes[said.lane].last:
+        return None
+    return _answer_out_of_turn(stream, said)
+
+
 def _take_number(state: ShardState, by: int, stream: Stream, group: Group, said: GroupSent | GroupSealed) -> Said:
     """Its stamp is later than every other one of the group, and of the author's stream."""
     stream.at = max(stream.at, group.at)
@@ -90,7 +105,7 @@ def needs_sent(state: ShardState, by: int, sent: GroupSent) -> list[Need]:
 def step_sent(state: ShardState, by: int, via: int, sent: GroupSent) -> None:
     stream = state.streams[by, sent.group] or Stream()
     group, roster = state.groups[sent.group], state.rosters[sent.group]
-    said = _answer_out_of_turn(stream, sent)
+    said = _answer_again(state, stream, sent)
     if said is None and (group is None or roster is None):
         said = UnknownGroup(sent.group)
     if said is None:
@@ -221,7 +236,7 @@ def step_sealed(state: ShardState, by: int, via: int, sealed: GroupSealed) -> No
     """
     stream = state.streams[by, sealed.group] or Stream()
     group, roster = state.groups[sealed.group], state.rosters[sealed.group]
-    said = _answer_out_of_turn(stream, sealed)
+    said = _answer_again(state, stream, sealed)
     if said is None and (group is None or roster is None):
         said = UnknownGroup(sealed.group)
     if said is None:
@@ -247,11 +262,14 @@ def _pass_on(state: ShardState, by: int, group: Group, sealed: GroupSealed) -> N
                 ((sealed.n, sealed.n),),
             )  # fmt: skip
             state.tell(account_of(by), left_out)
+            state.ledger.owed += 1
+            state.ledger.fail(Reason.DEVICE_REMOVED)
     s = sealed
     for part in by_shard.values():
         enveloped = Enveloped(
             s.group, by, s.lane, s.n, s.id, s.tag, s.kind, s.of, s.of_seq, s.life_ms, group.at, group.epoch, tuple(part)
         )
+        state.ledger.carried += len(part)
         state.tell(account_of(part[0].device), enveloped)
 
 

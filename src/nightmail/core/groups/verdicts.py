@@ -10,12 +10,12 @@ from nightmail.core.state import ShardState
 from nightmail.model.ids import DEVICE_BITS
 from nightmail.model.records import GroupDelivered, Receipted
 from nightmail.model.rows import Entry, GroupEntry
-from nightmail.model.spans import Spans, add_span, pairs
+from nightmail.model.spans import Spans, add_span, count_in, pairs
 from nightmail.model.words import Lane, MessageState, Reason
 
 
 class GroupVerdicts:
-    __slots__ = ("_account", "_delivered", "_device", "_failed", "_sealed")
+    __slots__ = ("_account", "_delivered", "_device", "_failed", "_sealed", "_untold")
 
     def __init__(self, device: int) -> None:
         self._device, self._account = device, device >> DEVICE_BITS
@@ -25,6 +25,8 @@ class GroupVerdicts:
         """(Author, group) → numbers of what was sealed for this device alone."""
         self._failed: dict[tuple[int, int, Lane, Reason], Spans] = {}
         """(Author, group, lane, why) → numbers."""
+        self._untold: list[Reason] = []
+        """Why entries have failed of which nobody is told."""
 
     def deliver(self, entry: Entry) -> None:
         """A copy of one's own message, and a notice, change nobody's ticks."""
@@ -46,6 +48,15 @@ class GroupVerdicts:
         assert isinstance(entry, GroupEntry)
         if entry.by and (reason is Reason.UNDECRYPTABLE or entry.by >> DEVICE_BITS != self._account):
             add_span(self._failed.setdefault((entry.by, entry.to, entry.lane, reason), []), entry.n, entry.n)
+        else:
+            self._untold.append(reason)
+
+    def count(self, state: ShardState) -> None:
+        """What has failed has ended. Not said of an entry of the log that one device lacks: it stays for the others."""
+        for (_, _, _, reason), spans in self._failed.items():
+            state.ledger.fail(reason, count_in(spans))
+        for reason in self._untold:
+            state.ledger.fail(reason)
 
     def tell(self, state: ShardState, lane: Lane) -> None:
         device, at = self._device, state.now

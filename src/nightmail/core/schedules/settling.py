@@ -58,6 +58,7 @@ def _miss_copies(state: ShardState, account: int, serial: int, schedule: Schedul
     assert isinstance(content, PairContent)
     if not content.own_envelopes and any(device != schedule.by for device in row.listed):
         s = schedule
+        state.ledger.carried += 1
         state.derived.append(
             Copied(s.by, schedule.target.to, Lane.NORMAL, s.n, s.id, s.tag, s.kind, None, s.life_ms, s.at, ())
         )

@@ -35,7 +35,14 @@ class Alert(Struct, frozen=True):
         return f"{RUNBOOK}#{self.name.lower()}"
 
 
+MEMORY, LOG = "nightmail_messages_repeated_total", "nightmail_messages_repeated_from_log_total"
+"""Who answered a retry."""
+
 ALERTS: tuple[Alert, ...] = (
+    Alert(
+        "Loss", "critical", Level("nightmail_entries_lost", "!=", 0), MINUTE_S,
+        "Copies of messages are not accounted for: neither delivered nor failed, withheld, waiting or a dead letter.",
+    ),
     Alert(
         "NotReady", "critical", Level("nightmail_ready", "==", 0), MINUTE_S,
         "The server takes no messages.",
@@ -87,12 +94,22 @@ ALERTS: tuple[Alert, ...] = (
     Alert(
         "ManyDuplicates", "warning",
         Share(
-            ("nightmail_messages_repeated_total",),
-            ("nightmail_messages_accepted_total", "nightmail_messages_repeated_total"),
-            ">", 0.01, 10 * MINUTE_S, 1_000,
+            (MEMORY, LOG), ("nightmail_messages_accepted_total", MEMORY, LOG), ">", 0.01, 10 * MINUTE_S, 1_000,
         ),
         10 * MINUTE_S,
         "More than 1 % of the messages are retries of messages that the server has already.",
+    ),
+    Alert(
+        "HotDedupMisses", "warning", Share((MEMORY,), (MEMORY, LOG), "<", 0.95, 10 * MINUTE_S, 100), 10 * MINUTE_S,
+        "Memory answers less than 95 % of the retries: the others are written to the log again.",
+    ),
+    Alert(
+        "DeepAccount", "warning", Level("nightmail_account_depth", ">", 10_000), 5 * MINUTE_S,
+        "More than 10,000 entries wait for the devices of one account.",
+    ),
+    Alert(
+        "MailboxNearlyFull", "warning", Level("nightmail_mailbox_fill_ratio", ">=", 0.8), 5 * MINUTE_S,
+        "The mailbox of a device is taken to 80 % or more. The device may be out of use.",
     ),
     Alert(
         "FullMailboxes", "warning",
