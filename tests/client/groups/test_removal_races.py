@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from nightmail.client.group_events import GroupChangeRefused, MembersDiffer
+from nightmail.client.group_events import GroupBroken, GroupChangeRefused, MembersDiffer
 from nightmail.client.outbox.answers import NOT_MEMBER_MS
 from nightmail.client.store.group_rows import GroupStanding
 from nightmail.model.records import GroupVoided
 from nightmail.model.refusals import NotMember
 from nightmail.model.roster import Departure, GroupReceipts, GroupSettings, Removal, Role, RoleChange, SettingsChange
 from nightmail.model.words import Lane, Reason
-from nightmail.wire.items import Devices, Entries, FromServer, Gone
+from nightmail.wire.items import Devices, Entries, FromServer, Gone, GroupMembers
 from tests.client.groups.town import a_group, a_town, change, members, texts, writes
 from tests.client.sealed_town import register_again, said_by
 
@@ -137,3 +137,37 @@ def test_what_stands_before_an_own_departure_alarms_nobody() -> None:
     town.settle()
     assert tablet.told(MembersDiffer) == []
     assert texts(tablet, group) == ["before", "in the lane that has no notices"]
+
+
+def test_a_welcome_counts_although_who_gave_it_has_registered_again_since() -> None:
+    town, people = a_town("ada", "bob", "cleo")
+    ada, bob = people[:2]
+    ada.says(bob, "Hello")
+    town.settle()
+    bob.cut()
+    group = a_group(town, *people)
+    again = register_again(town, ada)
+    again.connect()
+    town.settle()
+    again.says(bob, "It is me")
+    town.settle()
+    kept: list[FromServer] = []
+
+    def meddle(to: int, item: FromServer) -> FromServer | None:
+        if to == bob.me.device and isinstance(item, GroupMembers):
+            kept.append(item)  # the members are shown after the new list
+            return None
+        return item
+
+    town.meddle = meddle
+    bob.connect()
+    town.settle()
+    town.meddle = lambda device, item: item
+    assert (len(kept), bob.heard()) == (1, ["Hello", "It is me"])
+    assert bob.session is not None
+    bob.session.out += kept
+    town.settle()
+    row = bob.store.group(group)
+    assert row is not None
+    assert row.standing is GroupStanding.JOINED
+    assert bob.told(GroupBroken) == []

@@ -228,6 +228,8 @@ class Welcomes:
     def _check(self, known: Membership, by: int) -> None:
         """Raises GroupRefused unless this account and the welcoming one are members, under the keys that they have."""
         for account in (self._context.identity.account, by):
-            member, signed = known.roster.members.get(account), self._believed.of(account)
-            if member is None or signed is None or member.key != signed.key:
+            member = known.roster.members.get(account)
+            # Who welcomed this device may have registered again since: then it was a member under its former key.
+            lists = self._believed.of(account), self._believed.former(account)
+            if member is None or not any(signed is not None and signed.key == member.key for signed in lists):
                 raise GroupRefused(known.group, "the welcome names other members than this device knows")
