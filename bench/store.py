@@ -1,10 +1,12 @@
-"""What the sealed store costs a client: a message with its index, a tick, a page of history, a search, opening it.
+"""What the sealed store costs a client: a message with its index, a tick, a page of history, a search, a backup,
+opening it.
 
     python -m bench.store
     python -m bench.store --messages 100000
 
 A table for people on standard error; the last line on standard output is JSON. CPU time of this thread, the best of
-several rounds; a sync of the disk is not in it. Words are drawn like those of a language: few are frequent.
+several rounds; a sync of the disk is not in it, except in the two figures of backups, which are wall time. Words are
+drawn like those of a language: few are frequent.
 """
 
 from __future__ import annotations
@@ -22,12 +24,17 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from nightmail.client import Passphrase
+from nightmail.client.backup.making import make_backup, state_with
+from nightmail.client.backup.schedule import BackupState, state_in
 from nightmail.client.messages import Message, Tick
 from nightmail.client.profile.profile import Profile
+from nightmail.client.store.rows import Identity
 from nightmail.client.store.search import terms_of
 from nightmail.client.store.sqlite import NAME, SqliteStore
+from nightmail.e2ee.backup import new_code
+from nightmail.e2ee.chance import SYSTEM
 from nightmail.e2ee.content import Content, encode_content
-from nightmail.model.ids import MessageId, account_id, device_id
+from nightmail.model.ids import MessageId, account_id, account_of, device_id
 from nightmail.model.words import Kind
 
 AT = 1_760_000_000_000
@@ -85,6 +92,7 @@ def measure(folder: Path, count: int) -> dict[str, float]:
     figures["history_of_60_ms"] = best_ms(lambda: store.history(newest.peer, 60))
     figures["search_word_ms"] = best_ms(lambda: store.search(terms_of(rare), None, 50))
     figures["search_letter_ms"] = best_ms(lambda: store.search(terms_of("e"), None, 50))
+    figures |= back_up(store, folder, history)
     store.close()
     figures["bytes_per_message"] = (folder / NAME).stat().st_size / count
     for name, secret in (("open_ms", None), ("open_by_passphrase_ms", Passphrase("correct horse"))):
@@ -92,6 +100,27 @@ def measure(folder: Path, count: int) -> dict[str, float]:
         Profile(place, secret).close()
         figures[name] = best_ms(lambda place=place, secret=secret: Profile(place, secret).close())
     return figures
+
+
+def back_up(store: SqliteStore, folder: Path, history: list[Message]) -> dict[str, float]:
+    """Seconds of a whole backup and of one that adds 100 messages and 100 ticks; wall time, with the syncs."""
+    by = history[0].by
+    store.put_identity(Identity("ada", account_of(by), by, 1, bytes(32)))
+    state = state_with(None, new_code(SYSTEM))
+
+    def seconds(state: BackupState) -> float:
+        began = time.perf_counter()
+        make_backup(store, None, state, folder / "ada.backup", AT)
+        return time.perf_counter() - began
+
+    figures = {"backup_s": seconds(state)}
+    for n, message in enumerate(history[:100], len(history)):
+        store.put_message(replace(message, state=Tick.DELIVERED))
+        store.put_message(replace(message, id=str(MessageId(AT + n, n, by, "abcd"))))
+    store.commit()
+    saved = state_in(store)
+    assert saved is not None
+    return {**figures, "backup_increment_s": seconds(saved)}
 
 
 def main() -> None:

@@ -6,6 +6,7 @@ break.
 from __future__ import annotations
 
 from . import (
+    backups,
     client,
     clock,
     cluster,
@@ -37,7 +38,7 @@ BUGS: tuple[Bug, ...] = (
     *sending.BUGS, *receiving.BUGS, *receipts.BUGS, *devices.BUGS, *handles.BUGS, *engine.BUGS, *keeping.BUGS,
     *forwards.BUGS, *cluster.BUGS, *logfiles.BUGS, *wide.BUGS, *gateway.BUGS, *client.BUGS, *keys.BUGS, *sealing.BUGS,
     *shares.BUGS, *clock.BUGS, *timers.BUGS, *presence.BUGS, *groups.BUGS, *group_clients.BUGS,
-    *schedules.BUGS, *pushes.BUGS, *loss.BUGS,
+    *schedules.BUGS, *pushes.BUGS, *loss.BUGS, *backups.BUGS,
 )  # fmt: skip
 
 __all__ = ["BUGS", "Bug", "Uprooted"]

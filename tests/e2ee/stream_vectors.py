@@ -1,13 +1,23 @@
-"""The shared vectors of sealed streams. Long ones stand in the file by their digests."""
+"""The shared vectors of sealed streams and of backups. Long ones stand in the file by their digests."""
 
 from __future__ import annotations
 
 import hashlib
 
+from nightmail.e2ee.backup import (
+    BY_PASSPHRASE,
+    SEGMENT_NONCE_BYTES,
+    BackupSecret,
+    first_link,
+    new_code,
+    next_link,
+    segment_key,
+    wrap,
+)
 from nightmail.e2ee.stream import CHUNK_BYTES, StreamSealer
 from nightmail.e2ee.stream_padding import padded_size
 
-from .vector_ends import Made
+from .vector_ends import Made, Named
 
 SIZES = (0, 1, 1_022, 1_023, 1_024, 1_500, 65_534, 65_535, 65_536, 100_000, 10_000_000, 1 << 30, 1 << 40)
 SHORT = 100
@@ -38,6 +48,36 @@ def _stream(why: str, content: bytes) -> Made:
         "head": sealer.head.hex(), "chunks": [chunk.data.hex() for chunk in chunks] if is_short else None,
         "chunk_sizes": [len(chunk.data) for chunk in chunks], "chunk_digests": [chunk.digest.hex() for chunk in chunks],
         "digest": sealer.digest.hex(),
+    }  # fmt: skip
+
+
+def make_backups() -> Made:
+    chance = Named("backup", {})
+    return {
+        "backups": [
+            _backup("a recovery code", new_code(chance), chance),
+            _backup("a passphrase", BackupSecret(BY_PASSPHRASE, "correct horse café"), chance),
+        ],
+    }
+
+
+def _backup(why: str, secret: BackupSecret, chance: Named) -> Made:
+    """A head and two segments. The content is no real one: what is inside, docs/e2ee.md says."""
+    wrapped = wrap(secret, chance)
+    file, link = wrapped.head, first_link(wrapped.head)
+    links, keys = [link], list[bytes]()
+    for number, content in enumerate((b"first", b"second"), 1):
+        nonce = chance.draw(SEGMENT_NONCE_BYTES)
+        keys.append(segment_key(wrapped.key, link, number, nonce))
+        sealer = StreamSealer(keys[-1])
+        stream = sealer.head + b"".join(chunk.data for chunk in sealer.chunks([content]))
+        file += len(stream).to_bytes(8, "big") + nonce + stream
+        link = next_link(link, len(stream), nonce, sealer.digest)
+        links.append(link)
+    return {
+        "opened_by": why, "secret": secret.text, "head": wrapped.head.hex(), "key": wrapped.key.hex(),
+        "contents": ["first", "second"], "links": [each.hex() for each in links],
+        "segment_keys": [each.hex() for each in keys], "file": file.hex(),
     }  # fmt: skip
 
 

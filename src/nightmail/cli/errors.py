@@ -31,9 +31,9 @@ class Exit(IntEnum):
     IN_USE = 3
     """Another process uses the profile or the data folder."""
     DAMAGED = 4
-    """The profile is damaged, or was written by a newer version."""
+    """The profile or the backup is damaged, or was written by a newer version."""
     UNWRITABLE = 5
-    """The folder cannot be read or written."""
+    """The folder or the backup cannot be read or written."""
     CANNOT_LISTEN = 6
     """`serve` cannot listen on the address, or the certificate cannot be used."""
     NO_PROFILE = 10
@@ -49,7 +49,7 @@ class Exit(IntEnum):
     ENDED = 15
     """The server rejected this device permanently, or another connection replaced it."""
     LOCKED = 16
-    """A passphrase, key or PIN is missing or wrong."""
+    """A passphrase, key, recovery code or PIN is missing or wrong."""
     DIFFERS = 17
     """The safety number is not the one that was given."""
     TIMED_OUT = 18
@@ -188,6 +188,16 @@ def explain(error: errors.ClientError) -> Failure:
             )
         case errors.StoreFailed():
             return Failure(Exit.UNWRITABLE, sentence(error), "Check the disk. Nothing that was not stored was sent.")
+        case errors.BackupLocked():
+            return Failure(Exit.LOCKED, sentence(error), "Nothing was changed.")
+        case errors.BackupDamaged():
+            return Failure(Exit.DAMAGED, sentence(error), "Nothing was changed.")
+        case errors.BackupTooNew():
+            return Failure(Exit.DAMAGED, sentence(error), "Use that version. Nothing was changed.")
+        case errors.BackupOfAnother():
+            return Failure(Exit.USAGE, sentence(error), "Nothing was changed.")
+        case errors.BackupError():
+            return Failure(Exit.UNWRITABLE, sentence(error), "The former backup, if there is one, is as it was.")
         case errors.Untrusted():
             return Failure(Exit.NO_SERVER, sentence(error), CA_ADVICE)
         case errors.Unreachable():

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from nightmail.client.events import (
+    BackedUp,
+    BackupFailed,
     Connected,
     ContactsChanged,
     DeliveryReceipt,
@@ -225,6 +227,13 @@ def event_json(event: Event, account: int) -> dict[str, Any]:
             return {"type": "server_behind", "lane": lane, "head": event.head, "cursor": event.cursor}
         case ScheduleChanged() | CancelRefused():
             return schedule_event_json(event, account)
+        case BackedUp():
+            return {
+                "type": "backed_up", "file": event.file, **time_fields("at", event.at), "messages": event.messages,
+                "bytes": event.size,
+            }  # fmt: skip
+        case BackupFailed():
+            return {"type": "backup_failed", "file": event.file, "why": event.why}
         case Ended():
             return {"type": "ended", "code": event.code, "why": event.sentence}
         case _:

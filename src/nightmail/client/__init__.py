@@ -24,6 +24,7 @@ Inside:
     own_devices/    registering, linking, revoking, moving an account
     store/          what survives
     profile/        the folder, and the secrets that protect it
+    backup/         encrypted backups to a file, and restoring them
 """
 
 from nightmail.e2ee.content import Content

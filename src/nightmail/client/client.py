@@ -25,6 +25,7 @@ from typing import Any, Self, TypeVar
 
 from msgspec.structs import replace
 
+from nightmail.client.backup.automatic import BackupClient, Backups
 from nightmail.client.link.driver import Driver
 from nightmail.client.link.http import Http, bearer
 from nightmail.client.link.route import ServerRoute
@@ -63,7 +64,7 @@ from .waiters import Waiters
 E = TypeVar("E")
 
 
-class Client(ScheduleClient):
+class Client(ScheduleClient, BackupClient):
     def __init__(
         self,
         profile: str | os.PathLike[str],
@@ -117,6 +118,7 @@ class Client(ScheduleClient):
         self._waiters.begin(is_reachable=machine.sealer.is_reachable)
         self._driver = Driver(machine, self._route, self._tls, self.limits, self._tell, self._end)
         self._people = Contacts(profile.store, self._driver, self._http(bearer(identity)))
+        self._backups = Backups(profile.store, self._driver, self._path, self._tell)
         return self
 
     async def __aexit__(
@@ -130,6 +132,7 @@ class Client(ScheduleClient):
         if driver is None or self._profile is None:
             return
         try:
+            await self._backups.stop()
             await driver.stop()
             await self._listeners.close()
         finally:

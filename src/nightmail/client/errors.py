@@ -17,6 +17,11 @@
     ├── Misbehaved           the server sent something that it may not send
     ├── PresenceRefused      the server did not answer a question about presence, or did not store a choice
     │   └── NoPresence       the server tells nothing of presence: it is of an older version, or set up so
+    ├── BackupError          a backup that cannot be written or read
+    │   ├── BackupLocked     the passphrase or recovery code does not open it; nothing has changed
+    │   ├── BackupDamaged    not a backup, or not what was written
+    │   ├── BackupTooNew     written by a newer version
+    │   └── BackupOfAnother  of another account than this profile's
     ├── GroupError           a group, or a change of one: see group_errors.py
     ├── ScheduleError        a message for later: see schedule_errors.py
     └── HttpError
@@ -113,6 +118,26 @@ class PresenceRefused(ClientError):
 
 
 class NoPresence(PresenceRefused):
+    pass
+
+
+class BackupError(ClientError):
+    pass
+
+
+class BackupLocked(BackupError):
+    pass
+
+
+class BackupDamaged(BackupError):
+    pass
+
+
+class BackupTooNew(BackupError):
+    pass
+
+
+class BackupOfAnother(BackupError):
     pass
 
 

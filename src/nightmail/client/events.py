@@ -273,6 +273,27 @@ class TypingChanged(ClientEvent, frozen=True):
     """None: to this account."""
 
 
+# --- backups ----------------------------------------------------------------------------------
+
+
+class BackedUp(ClientEvent, frozen=True):
+    """A backup of this profile was written."""
+
+    file: str
+    at: int
+    messages: int
+    """How many there are in it."""
+    size: int
+    """Of the file, in bytes."""
+
+
+class BackupFailed(ClientEvent, frozen=True):
+    """An automatic backup could not be written. It is tried again."""
+
+    file: str
+    why: str
+
+
 # --- the server -------------------------------------------------------------------------------
 
 
@@ -294,6 +315,6 @@ Event: TypeAlias = (
     | SecurityCodeChanged | ListRefused | ListUnsigned | KeysRefused
     | DeviceLinked | DeviceNotLinked | Provisioned | Reachable | Moved | ReadElsewhere
     | ContactsChanged | PresenceChanged | TypingChanged
-    | ScheduleChanged | CancelRefused
+    | ScheduleChanged | CancelRefused | BackedUp | BackupFailed
     | GroupUpdated | GroupChangeRefused | GroupBroken | MembersDiffer | MemberMissing | MemberJoined | GroupReceipt
 )  # fmt: skip

@@ -112,6 +112,11 @@ class Message(Struct, frozen=True, kw_only=True):
         return self.own and self.body == erased_body(self.kind)
 
     @property
+    def is_past(self) -> bool:
+        """It belongs into a backup: it is not waiting to be sent, and does not disappear."""
+        return not self.life_ms and (bool(self.at) or self.state is Tick.FAILED)
+
+    @property
     def position(self) -> Position:
         """All devices of both people sort by this, and so see the same order."""
         parsed = MessageId.parse(self.id)

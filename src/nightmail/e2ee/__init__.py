@@ -22,4 +22,6 @@ Never:   reads a clock, draws random bytes by itself, or touches a disk: `now` a
 
     stream.py        content of any size, chunk by chunk
     stream_padding.py   its size, and where it ends
+    backup.py        the key of a backup, and the chain of its segments
+    recovery_code.py the words that open one
 """

@@ -18,6 +18,8 @@
     │   ├── GroupRefused          a group that did not begin as its members say
     │   ├── OtherKey              a stream that was sealed under another key
     │   ├── StreamBroken          a chunk that is not the one that was sealed for its place
+    │   ├── WrongBackupSecret     a passphrase or a recovery code that does not open this backup
+    │   ├── BadRecoveryCode       words that are no recovery code
     │   └── CannotOpen            this device cannot open it: acknowledged as unreadable, so that it is sealed again
     │       ├── NoSession
     │       ├── PrekeyGone        sealed to a key that was used up or deleted
@@ -152,6 +154,18 @@ class StreamBroken(Rejected):
     def __init__(self, chunk: int) -> None:
         self.chunk = chunk
         super().__init__(f"chunk {chunk} of a sealed stream is not the one that belongs there")
+
+
+class WrongBackupSecret(Rejected):
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        super().__init__(f"the {kind} does not open this backup")
+
+
+class BadRecoveryCode(Rejected):
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(f"not a recovery code: {why}")
 
 
 class CannotOpen(Rejected):

@@ -35,6 +35,7 @@ class Label(bytes, Enum):
     GROUP_HEAD = HEAD_LABEL
     GROUP_ROSTER = ROSTER_LABEL
     SENDER_KEY_ID = b"nightmail/v1/sender-key-id"
+    BACKUP_CHAIN = b"nightmail/v1/backup-chain"
 
     # --- MACs ---
     PROVISION = b"nightmail/v1/provision"
@@ -45,5 +46,11 @@ class Label(bytes, Enum):
     MESSAGE_KEYS = b"nightmail/v1/message-keys"
     GROUP_MESSAGE_KEYS = b"nightmail/v1/group-message-keys"
     STREAM = b"nightmail/v1/stream"
+    BACKUP_CODE = b"nightmail/v1/backup-code"
+    BACKUP_SEGMENT = b"nightmail/v1/backup-segment"
+
+    # --- associated data (AES-GCM) ---
+    BACKUP_KEY = b"nightmail/v1/backup-key"
+    """A backup's key, wrapped by a passphrase or a recovery code."""
 
     __str__ = Enum.__str__

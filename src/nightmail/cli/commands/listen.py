@@ -25,6 +25,8 @@ from nightmail.cli.profiles import chosen, client_of, profile_option, server_opt
 from nightmail.cli.waiting import SECONDS
 from nightmail.client import Client
 from nightmail.client.events import (
+    BackedUp,
+    BackupFailed,
     Connected,
     DeliveryReceipt,
     Disappeared,
@@ -279,6 +281,10 @@ class LinePrinter:
                 self._group(event)
             case MemberJoined() if self._names.or_you(event.account) != "you":
                 self._group(event)
+            case BackedUp():
+                self._note(f"backed up {event.messages:,} messages to {event.file}")
+            case BackupFailed():
+                self._note(f"no backup was made: {event.why}")
             case Ended():
                 self._note(f"the server closed the connection permanently: {event.sentence}")
             case _:

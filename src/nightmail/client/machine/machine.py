@@ -25,6 +25,7 @@ from nightmail.client.link.framing import pack
 from nightmail.client.link.presence import PresenceView
 from nightmail.client.messages import Message
 from nightmail.client.own_devices.device_linking import PendingLink
+from nightmail.client.own_devices.past import Past
 from nightmail.client.schedules.scheduling import Scheduling
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import Contact, Cursors, Identity
@@ -289,6 +290,11 @@ class Machine:
         """The person named an account by this handle; likewise."""
         self._at(now)
         self._own.contact_sync.learn(account, handle)
+
+    def past(self, now: int) -> Past:
+        """What another device knew before this one. Take a turn after each use."""
+        self._at(now)
+        return self._own.past
 
     def groups(self, now: int) -> GroupParts:
         """Groups: making and changing them, and who is in them. Take a turn after each use."""

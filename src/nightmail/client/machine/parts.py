@@ -39,6 +39,7 @@ from nightmail.client.own_devices.move_in import MoveIn
 from nightmail.client.own_devices.move_out import MoveOut
 from nightmail.client.own_devices.own_device_list import OwnDeviceList
 from nightmail.client.own_devices.pairing import Pairing
+from nightmail.client.own_devices.past import Past
 from nightmail.client.own_devices.read_sync import ReadSync
 from nightmail.client.own_devices.revocations import Revocations
 from nightmail.client.own_devices.schedule_sync import ScheduleSync
@@ -131,7 +132,8 @@ class OwnDeviceParts:
         self, context: Context, e2ee: E2eeSealer, outbox: Outbox, control_copies: ControlCopies, read_marks: ReadMarks,
         deadlines: Deadlines, timer_changes: TimerChanges, inbox: Inbox, group_sync: GroupSync, scheduling: Scheduling,
     ) -> None:  # fmt: skip
-        self.move_in = MoveIn(context, e2ee.believed, outbox, deadlines)
+        self.past = Past(context, e2ee.believed, deadlines)
+        self.move_in = MoveIn(context, e2ee.believed, outbox, self.past)
         self.move_out = MoveOut(context, e2ee, outbox, control_copies)
         self.revocations = Revocations(context)
         self.contact_sync = ContactSync(context, e2ee, outbox)

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from nightmail.client.events import ContactsChanged
 from nightmail.client.machine.context import Context
 from nightmail.client.outbox.outbox import Outbox
+from nightmail.client.store.port import Store
 from nightmail.client.store.rows import Contact
 from nightmail.client.trust.e2ee_sealer import E2eeSealer
 from nightmail.model.ids import account_of
@@ -167,6 +168,11 @@ class ContactSync:
             return False
         store.put_conversation(replace(conversation, handle=handle))
         return True
+
+
+def is_noted(store: Store, account: int) -> bool:
+    """Whether a change of this contact is known, also that it was deleted."""
+    return store.errand(_name(account)) is not None
 
 
 def _name(account: int) -> str:

@@ -125,6 +125,20 @@ class PastMessage(Struct, frozen=True, array_like=True):
         return f"<past message {self.id}>"
 
 
+class PastGroup(Struct, frozen=True, array_like=True):
+    """What a history needs to know of a group. Nothing in it opens or seals anything."""
+
+    group: int
+    standing: int
+    """A `GroupStanding`."""
+    name: str
+    picture: bytes
+    joined_at: int
+
+    def __repr__(self) -> str:
+        return f"<past group {self.group:x}>"
+
+
 class HistoryPart(Struct, frozen=True, array_like=True):
     """A part of a history: the `number`-th of `count`, from 1."""
 

@@ -1,7 +1,7 @@
 """The account moves to this device: it takes the old device's history, part by part.
 
 Knows:   which device handed the account over, and which parts have come.
-Touches: one errand; believed lists, contacts, conversations and messages.
+Touches: one errand; what `past.py` touches.
 Never:   seals for anybody before it knows whom the old device trusts: it would believe any key.
 
 The old device's side, and the order of the messages between both, are in `move_out.py`.
@@ -9,25 +9,19 @@ The old device's side, and the order of the messages between both, are in `move_
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import msgspec
-from msgspec.structs import replace
 
 from nightmail.client.events import Moved
 from nightmail.client.machine.context import Context
 from nightmail.client.outbox.outbox import Outbox
-from nightmail.client.outbox.ticks import in_group
-from nightmail.client.store.rows import MessageNumber, Outgoing, ReadMark
-from nightmail.client.timers.deadlines import Deadlines
-from nightmail.client.timers.lives import counted, has_begun
+from nightmail.client.store.rows import Outgoing
 from nightmail.client.trust.believed_lists import BelievedLists
-from nightmail.e2ee.errors import Rejected
 from nightmail.model.ids import account_of
 from nightmail.model.spans import add_span, contains, pairs
 from nightmail.model.words import Lane
 
-from .controls import Control, HistoryPart, PastMessage, numbers, part_of
+from .controls import Control, HistoryPart, numbers, part_of
+from .past import Past
 
 ERRAND = "moving from"
 """[old device, how many parts come first, how many there are, whether MOVED was accepted, *spans of parts]"""
@@ -37,8 +31,8 @@ _numbers = msgspec.msgpack.Decoder(list[int]).decode
 
 
 class MoveIn:
-    def __init__(self, context: Context, believed: BelievedLists, outbox: Outbox, deadlines: Deadlines) -> None:
-        self._context, self._believed, self._outbox, self._deadlines = context, believed, outbox, deadlines
+    def __init__(self, context: Context, believed: BelievedLists, outbox: Outbox, past: Past) -> None:
+        self._context, self._believed, self._outbox, self._past = context, believed, outbox, past
         self._awaits_trust = not self._has_trust()
 
     @property
@@ -92,35 +86,11 @@ class MoveIn:
         return first > 0 and all(contains(spans, number) for number in range(1, first + 1))
 
     def _keep(self, part: HistoryPart) -> None:
-        store = self._context.store
         for row in part.trusted:
-            if row.account != self._context.identity.account:
-                with suppress(Rejected):
-                    self._believed.adopt(row)
+            self._past.trust(row)
         for contact in part.contacts:
-            if store.contact(contact.account) is None:
-                store.put_contact(contact)
+            self._past.keep_contact(contact)
         for account, handle in part.handles.items():
-            conversation = store.conversation(account)
-            if not conversation.handle:
-                store.put_conversation(replace(conversation, handle=handle))
+            self._past.keep_handle(account, handle)
         for past in part.messages:
-            if store.message(past.id) is None and not self._deadlines.is_gone(past.id):
-                self._keep_message(past)
-
-    def _keep_message(self, past: PastMessage) -> None:
-        store = self._context.store
-        message = past.message()
-        if has_begun(message):
-            # The clocks of two devices differ: it may never live longer than its life from now on. An old device of a
-            # former version counts no lives, and says no deadline.
-            latest = counted(self._context, replace(message, deadline=0)).deadline
-            message = replace(message, deadline=min(message.deadline or latest, latest))
-        store.put_message(message)
-        if past.unread and not past.own:
-            lane, n = past.unread
-            own = self._context.identity.account
-            row = MessageNumber(past.by, own, lane, n, past.id, ReadMark.UNREAD)
-            store.put_numbered(in_group(message, ReadMark.UNREAD) if past.group_seq else row)
-        conversation = store.conversation(past.peer)
-        store.put_conversation(replace(conversation, seen=max(conversation.seen, past.at)))
+            self._past.keep_message(past)

@@ -30,7 +30,7 @@ def write_durably(path: Path, content: bytes) -> None:
             out.flush()
             os.fsync(out.fileno())
         beside.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise ProfileError(f"{path} cannot be written: {error.strerror}") from error
 
@@ -40,10 +40,10 @@ def make_folder(path: Path) -> None:
     missing = [each for each in (path, *path.parents) if not each.exists()]
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     for made in missing:
-        _sync_folder(made.parent)
+        sync_folder(made.parent)
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(folder)

@@ -13,6 +13,7 @@ from nightmail.client.messages import Message, Position, Tick
 from nightmail.model.ids import account_of
 from nightmail.model.words import Kind, Lane
 
+from .changes_port import Saved
 from .memory_groups import MemoryGroups
 from .memory_schedules import MemorySchedules
 from .rows import (
@@ -132,10 +133,13 @@ class MemoryStore(MemoryGroups, MemorySchedules):
         self._put("deadline", message.id, message.deadline or _NOTHING)
         if message.kind is Kind.CONTROL:
             self._put(f"change {message.peer}", message.id, message)
+        if not message.life_ms:
+            self._changed(Saved.MESSAGE, message.id)
 
     def drop_message(self, message_id: str) -> None:
         if (message := self.message(message_id)) is not None and message.kind is Kind.CONTROL:
             self._put(f"change {message.peer}", message_id, _NOTHING)
+        self._unchanged(Saved.MESSAGE, message_id)
         self._put("message", message_id, _NOTHING)
         self._put("words", message_id, _NOTHING)
         self._put("deadline", message_id, _NOTHING)
@@ -166,6 +170,14 @@ class MemoryStore(MemoryGroups, MemorySchedules):
         found.sort(key=lambda message: message.position)
         return found[-limit:] if limit else []
 
+    def messages_after(self, message_id: str, limit: int) -> list[Message]:
+        table = cast("dict[str, Message]", self._table("message"))
+        return [table[ident] for ident in sorted(ident for ident in table if ident > message_id)[:limit]]
+
+    def past_messages(self) -> int:
+        table = cast("dict[str, Message]", self._table("message"))
+        return sum(message.is_past for message in table.values())
+
     def numbered(self, by: int, to: int, lane: Lane, low: int, high: int) -> list[MessageNumber]:
         table = cast("dict[int, MessageNumber]", self._table(f"numbered {by} {to} {lane:d}"))
         if high - low < len(table):
@@ -175,6 +187,7 @@ class MemoryStore(MemoryGroups, MemorySchedules):
     def put_numbered(self, row: MessageNumber) -> None:
         self._put(f"numbered {row.by} {row.to} {row.lane:d}", row.n, row)
         self._put("marked", (row.by, row.lane, row.n, row.to), row if row.mark else _NOTHING)
+        self._changed(Saved.MESSAGE, row.id)
 
     def marked(self, mark: ReadMark, by_account: int | None = None) -> list[MessageNumber]:
         table = cast("dict[tuple[int, Lane, int, int], MessageNumber]", self._table("marked"))
@@ -193,6 +206,7 @@ class MemoryStore(MemoryGroups, MemorySchedules):
 
     def put_conversation(self, row: Conversation) -> None:
         self._put("conversation", row.peer, row)
+        self._changed(Saved.CONVERSATION, row.peer)
 
     def contact(self, account: int) -> Contact | None:
         return self._get("contact", account, None)
@@ -203,9 +217,11 @@ class MemoryStore(MemoryGroups, MemorySchedules):
 
     def put_contact(self, row: Contact) -> None:
         self._put("contact", row.account, row)
+        self._changed(Saved.CONTACT, row.account)
 
     def drop_contact(self, account: int) -> None:
         self._put("contact", account, _NOTHING)
+        self._changed(Saved.CONTACT, account)
 
     # --- receiving ------------------------------------------------------------------------------
 
@@ -258,6 +274,7 @@ class MemoryStore(MemoryGroups, MemorySchedules):
 
     def put_trusted(self, row: Trusted) -> None:
         self._put("trusted", row.account, row)
+        self._changed(Saved.TRUSTED, row.account)
 
     def trusted_accounts(self) -> list[int]:
         return sorted(self._table("trusted"))

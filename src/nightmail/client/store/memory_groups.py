@@ -5,23 +5,15 @@ Knows:   the tables of groups.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, cast
+from typing import cast
 
+from .changes_port import Saved
 from .group_rows import GroupRow, Holder
+from .memory_changes import MemoryChanges
 
 
-class MemoryGroups(ABC):
+class MemoryGroups(MemoryChanges):
     """A `GroupStore`."""
-
-    @abstractmethod
-    def _table(self, name: str) -> dict[Any, Any]: ...
-
-    @abstractmethod
-    def _put(self, name: str, key: Any, value: Any) -> None: ...
-
-    @abstractmethod
-    def _drop(self, name: str, key: Any) -> None: ...
 
     def groups(self) -> list[GroupRow]:
         table = cast("dict[int, GroupRow]", self._table("group"))
@@ -32,9 +24,11 @@ class MemoryGroups(ABC):
 
     def put_group(self, row: GroupRow) -> None:
         self._put("group", row.group, row)
+        self._changed(Saved.GROUP, row.group)
 
     def drop_group(self, group: int) -> None:
         self._drop("group", group)
+        self._changed(Saved.GROUP, group)
         self._drop("group members", group)
         self.drop_sender_chain(group)
         for key in list(self._table(f"receiving chain {group}")):

@@ -13,6 +13,7 @@ from typing import Protocol
 from nightmail.client.messages import Message, Position
 from nightmail.model.words import Lane
 
+from .changes_port import ChangeStore
 from .groups_port import GroupStore
 from .rows import (
     Contact,
@@ -31,7 +32,7 @@ from .rows import (
 from .schedules_port import ScheduleStore
 
 
-class Store(GroupStore, ScheduleStore, Protocol):
+class Store(GroupStore, ScheduleStore, ChangeStore, Protocol):
     # --- the transaction
     @property
     def dirty(self) -> bool:

@@ -21,6 +21,7 @@ from nightmail.model.ids import DEVICE_BITS, MessageId
 from nightmail.model.words import Kind, Lane
 
 from . import sqlite_schema
+from .changes_port import Saved
 from .rows import (
     Contact,
     Conversation,
@@ -57,6 +58,7 @@ ORDER BY m.shown_at DESC, m.id_at DESC, m.id_sequence DESC, m.id DESC LIMIT ?
 """
 _MESSAGES = "SELECT id, peer, by, own, at, body, kind, life_ms, state, reason, places, deadline, group_seq FROM message"
 _BY_ID = f"{_MESSAGES} WHERE id = ?"
+_AFTER = f"{_MESSAGES} WHERE id > ? ORDER BY id LIMIT ?"
 _ENDED = f"{_MESSAGES} WHERE deadline > 0 AND deadline <= ? ORDER BY deadline, id"
 _HISTORY = f"""
 {_MESSAGES}
@@ -110,7 +112,7 @@ class SqliteStore(SqliteGroups, SqliteSchedules):
         return self._failed
 
     def rollback(self) -> None:
-        self._open = False
+        self._open, self._newest_change = False, None
         with suppress(apsw.Error, OSError):
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
@@ -190,7 +192,12 @@ class SqliteStore(SqliteGroups, SqliteSchedules):
     def put_message(self, message: Message) -> None:
         m, places = message, _encode(message.places) if message.places else None
         before = self.message(m.id)
-        if before is not None and (before.body, before.kind) == (m.body, m.kind):
+        if before is not None and (before.body, before.kind) != (m.body, m.kind):
+            self.drop_message(m.id)
+            before = None
+        if not m.life_ms:
+            self._changed(Saved.MESSAGE, m.id)
+        if before is not None:
             # The usual change is a tick: the index stays as it is.
             self._write(
                 "UPDATE message SET peer = ?, by = ?, own = ?, at = ?, life_ms = ?, state = ?, reason = ?, places = ?,"
@@ -201,8 +208,6 @@ class SqliteStore(SqliteGroups, SqliteSchedules):
                 ),
             )  # fmt: skip
             return
-        if before is not None:
-            self.drop_message(m.id)
         parsed = MessageId.parse(m.id)
         self._write(
             "INSERT INTO message VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -223,6 +228,7 @@ class SqliteStore(SqliteGroups, SqliteSchedules):
                 (indexed(text), message_id),
             )
         self._write("DELETE FROM message WHERE id = ?", (message_id,))
+        self._unchanged(Saved.MESSAGE, message_id)
         self._deleted = True
 
     def ended(self, by: int) -> list[Message]:
@@ -247,6 +253,12 @@ class SqliteStore(SqliteGroups, SqliteSchedules):
         )
         return [_message(row) for row in reversed(rows)]
 
+    def messages_after(self, message_id: str, limit: int) -> list[Message]:
+        return [_message(row) for row in self._read(_AFTER, (message_id, limit))]
+
+    def past_messages(self) -> int:
+        return self._read("SELECT count(*) FROM message WHERE life_ms = 0 AND (at > 0 OR state = 4)")[0][0]
+
     def numbered(self, by: int, to: int, lane: Lane, low: int, high: int) -> list[MessageNumber]:
         rows = self._read(
             "SELECT n, id, mark FROM numbered WHERE by = ? AND peer = ? AND lane = ? AND n BETWEEN ? AND ? ORDER BY n",
@@ -258,6 +270,7 @@ class SqliteStore(SqliteGroups, SqliteSchedules):
         self._write(
             "REPLACE INTO numbered VALUES (?, ?, ?, ?, ?, ?)", (row.by, row.to, row.lane, row.n, row.id, row.mark)
         )
+        self._changed(Saved.MESSAGE, row.id)
 
     def marked(self, mark: ReadMark, by_account: int | None = None) -> list[MessageNumber]:
         low, high = _devices_of(by_account)
@@ -279,6 +292,7 @@ class SqliteStore(SqliteGroups, SqliteSchedules):
 
     def put_conversation(self, row: Conversation) -> None:
         self._write("REPLACE INTO conversation VALUES (?, ?, ?)", (row.peer, row.handle, row.seen))
+        self._changed(Saved.CONVERSATION, row.peer)
 
     def contact(self, account: int) -> Contact | None:
         rows = self._read("SELECT account, handle, name, blocked FROM contact WHERE account = ?", (account,))
@@ -289,9 +303,11 @@ class SqliteStore(SqliteGroups, SqliteSchedules):
 
     def put_contact(self, row: Contact) -> None:
         self._write("REPLACE INTO contact VALUES (?, ?, ?, ?)", (row.account, row.handle, row.name, row.blocked))
+        self._changed(Saved.CONTACT, row.account)
 
     def drop_contact(self, account: int) -> None:
         self._write("DELETE FROM contact WHERE account = ?", (account,))
+        self._changed(Saved.CONTACT, account)
 
     # --- receiving ------------------------------------------------------------------------------
 
@@ -360,6 +376,7 @@ class SqliteStore(SqliteGroups, SqliteSchedules):
 
     def put_trusted(self, row: Trusted) -> None:
         self._write("REPLACE INTO trusted VALUES (?, ?)", (row.account, _encode(row)))
+        self._changed(Saved.TRUSTED, row.account)
 
     def trusted_accounts(self) -> list[int]:
         return [row[0] for row in self._read("SELECT account FROM trusted ORDER BY account")]

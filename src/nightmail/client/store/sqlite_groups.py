@@ -5,25 +5,18 @@ Knows:   the tables of groups.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any
-
 import msgspec
 
+from .changes_port import Saved
 from .group_rows import GroupRow, Holder
+from .sqlite_changes import SqliteChanges
 
 _encode = msgspec.msgpack.Encoder().encode
 _row = msgspec.msgpack.Decoder(GroupRow).decode
 
 
-class SqliteGroups(ABC):
+class SqliteGroups(SqliteChanges):
     """A `GroupStore`."""
-
-    @abstractmethod
-    def _write(self, sql: str, values: tuple[Any, ...]) -> None: ...
-
-    @abstractmethod
-    def _read(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]: ...
 
     def groups(self) -> list[GroupRow]:
         return [_row(row[0]) for row in self._read("SELECT row FROM chat ORDER BY number")]
@@ -37,9 +30,11 @@ class SqliteGroups(ABC):
             "INSERT INTO chat VALUES (?, ?, NULL) ON CONFLICT (number) DO UPDATE SET row = excluded.row",
             (row.group, _encode(row)),
         )
+        self._changed(Saved.GROUP, row.group)
 
     def drop_group(self, group: int) -> None:
         self._write("DELETE FROM chat WHERE number = ?", (group,))
+        self._changed(Saved.GROUP, group)
         self._write("DELETE FROM receiving_chain WHERE number = ?", (group,))
         self.drop_sender_chain(group)
 

@@ -116,9 +116,12 @@ CREATE INDEX later_open ON later (serial) WHERE ended = 0;
 """
 """Messages that were scheduled: the row says everything."""
 
+_UNSAVED = "CREATE TABLE unsaved (name TEXT PRIMARY KEY, change INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+"""What changed since the last backup, each with the number of its newest change (`sqlite_changes.py`)."""
+
 Step: TypeAlias = "str | Callable[[apsw.Connection], None]"
 
-STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _SEALED, index_again, _DEADLINES, _GROUPS, _LATER)
+STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _SEALED, index_again, _DEADLINES, _GROUPS, _LATER, _UNSAVED)
 """Step n turns version n into n + 1. Shipped steps never change; only add new ones."""
 
 
