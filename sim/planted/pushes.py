@@ -57,7 +57,7 @@ BUGS = (
         outcomes._next_at, "max(delay, min(pushed.retry_after_ms, state.shard.limits.retry_after_ms))", "delay",
     )),
     _bug("that an old token is gone removes a newer one", edit(
-        outcomes.step_pushed, "if pushed.token == target.since:", "if True:",
+        outcomes.step_pushed, "if pushed.set_at == target.since:", "if True:",
     )),
     _bug("a token that is gone is kept", edit(
         outcomes.step_pushed, "remove(state, device)", "pass",

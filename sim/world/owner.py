@@ -19,7 +19,7 @@ from nightmail.model.group_questions import GroupAnswer, GroupQuestion, ToldSoFa
 from nightmail.model.push_rows import PushSeen
 from nightmail.model.rows import Account, KnownAccounts, PendingReceipt
 from nightmail.model.traces import Trace
-from nightmail.model.words import Lane
+from nightmail.model.words import Lane, PushPlatform
 from sim.faults.counted_rows import CountedRows
 from sim.faults.partition import SimSharedLog
 from sim.judges.shadow import ShadowRows
@@ -195,6 +195,9 @@ class CountedMailboxes:
 
     def push(self, device: int, then: Callable[[PushSeen | None], None]) -> None:
         self._mailboxes.push(device, then)
+
+    def push_platforms(self, devices: Sequence[int], then: Callable[[Mapping[int, PushPlatform]], None]) -> None:
+        self._mailboxes.push_platforms(devices, then)
 
     def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:
         self._mailboxes.trace(message_id, then)

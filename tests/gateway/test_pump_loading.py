@@ -97,7 +97,8 @@ class SlowDesk:
         self.open_line, self.close_line, self.submit = desk.open_line, desk.close_line, desk.submit
         self.note_connection, self.shards, self.submit_to = desk.note_connection, desk.shards, desk.submit_to
         self.relations, self.attend_group = desk.relations, desk.attend_group
-        self.about_group, self.high_heads, self.push = desk.about_group, desk.high_heads, desk.push
+        self.about_group, self.high_heads = desk.about_group, desk.high_heads
+        self.push, self.push_platforms = desk.push, desk.push_platforms
 
     def _later(self, call: Callable[[], None]) -> None:
         if self.holds:

@@ -30,11 +30,12 @@ from nightmail.model.records import (
     Known,
     Linked,
     Published,
+    PushSet,
     SaidByDevices,
     Sent,
     Unlinked,
 )
-from nightmail.model.words import Lane, Platform
+from nightmail.model.words import Lane, Platform, PushPlatform
 from nightmail.outlets.link import SOCKET_NAME
 from nightmail.server.heart import clock
 from nightmail.server.observe import LogWatcher
@@ -337,6 +338,46 @@ def connect_an_outlet(on: Stage) -> None:
     line.connect(str(on.town.node.heart.folder / SOCKET_NAME))
 
 
+def woken_by(on: Stage, who: Person, url: str) -> None:
+    with on.online(who) as opened:
+        ask(opened, PushSet(PushPlatform.UNIFIEDPUSH, url))
+
+
+def wake_somebody(on: Stage) -> None:
+    hook = on.until_read.enter_context(answering(200))
+    woken_by(on, on.bob, hook.url)
+    with on.online(on.ada) as ada:
+        ask(ada, message(on.ada, on.bob, 1))
+    pushes = on.town.node.pushes
+    assert pushes is not None
+    for _ in range(SCRAPES_MAX):
+        if pushes.waker.outcomes:
+            break
+        scraped(on.town)
+    on.stays(on.bob)
+
+
+def push_to_an_address_that_is_gone(on: Stage) -> None:
+    hook = on.until_read.enter_context(answering(410))
+    woken_by(on, on.bob, hook.url)
+    with on.online(on.ada) as ada:
+        ask(ada, message(on.ada, on.bob, 1))
+
+
+def push_to_somebody_who_hangs(on: Stage) -> None:
+    silent = on.until_read.enter_context(socket.create_server(("127.0.0.1", 0)))
+    woken_by(on, on.bob, f"http://127.0.0.1:{silent.getsockname()[1]}/")
+    with on.online(on.ada) as ada:
+        ask(ada, message(on.ada, on.bob, 1))
+
+
+def wake_two_in_the_grace_time(on: Stage) -> None:
+    for who, other in ((on.ada, on.bob), (on.bob, on.ada)):
+        woken_by(on, who, "https://push.example/")
+        with on.online(other) as opened:
+            ask(opened, message(other, who, 1))
+
+
 def talk_in_a_large_group(on: Stage) -> None:
     make_group(on.town, on.ada, on.bob)
     for who in (on.bob, on.ada):
@@ -350,6 +391,8 @@ def talk_in_a_large_group(on: Stage) -> None:
 def ask_about_many_groups(on: Stage) -> None:
     on.stays(on.ada).send(encode([GroupLook(ref, GROUP, 0) for ref in range(1, 100)]))
 
+
+WAKES = {"push__unifiedpush": True, "push__grace_ms": 1, "schedule__private_networks": "127.0.0.1"}
 
 TOLD = {
     told.story.__name__: told
@@ -409,6 +452,18 @@ TOLD = {
                 "nightmail_webhook_calls_put_off_total",
             ),
             {"schedule__private_networks": "127.0.0.1", "outlet__waiting_calls": 2},
+        ),
+        Told(
+            wake_somebody,
+            ("nightmail_pushes_total", "nightmail_devices_woken_total", "nightmail_messages_woken_total"),
+            WAKES,
+        ),
+        Told(push_to_an_address_that_is_gone, ("nightmail_push_errors_total",), WAKES),
+        Told(push_to_somebody_who_hangs, ("nightmail_pushes_busy",), WAKES),
+        Told(
+            wake_two_in_the_grace_time,
+            ("nightmail_pushes_waiting", "nightmail_pushes_put_off_total"),
+            {**WAKES, "push__grace_ms": 600_000, "push__waiting": 1},
         ),
         Told(connect_an_outlet, ("nightmail_outlets",), {"outlet__runs_in": "processes"}),
         Told(fail_to_write, ("nightmail_commits_failed_total", "nightmail_disk_tight", "nightmail_ready")),

@@ -32,6 +32,7 @@ from .openapi import describe
 from .operator_routes import OperatorRoutes, OperatorView
 from .pins import Pins
 from .problems import NO_STORE, Problem, problem
+from .push_routes import PushRoutes, PushService
 from .rates import MINUTE_MS, Rate
 from .registration import RegistrationRoutes
 from .route import ApiRoute
@@ -69,6 +70,7 @@ class Surroundings(Struct, frozen=True):
     desk: Desk
     schedules: Schedules
     webhooks: Webhooks
+    pushes: PushService
     form: Form
     limits: HttpLimits
     operator_digest: bytes
@@ -123,8 +125,9 @@ def app(around: Surroundings) -> Starlette:
         desk, around.schedules, access, scheduling, limits, around.webhooks, lambda: around.clock_seen().time_ms
     )
     letters = LetterRoutes(desk, around.schedules, access, limits)
+    pushes = PushRoutes(desk, access, limits, around.pushes)
     alerts, operating = AlertRoutes(access, around.alerts), OperatorRoutes(desk, access, around.view)
-    parts = (registering, accounts, times, schedules, letters, alerts, operating)
+    parts = (registering, accounts, times, schedules, letters, pushes, alerts, operating)
     routes = [route for part in parts for route in part.routes()]
     plain = _plain(around, access, routes)
     by_path: dict[str, dict[str, Endpoint]] = {}

@@ -8,7 +8,7 @@ Never:   keeps a row: `view` copies what is needed while the desk shows it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from nightmail.engine.ports import REF_BITS, Desk
@@ -21,6 +21,7 @@ from nightmail.model.refusals import Unavailable
 from nightmail.model.roster import GroupReceipts
 from nightmail.model.rows import Account
 from nightmail.model.traces import Trace
+from nightmail.model.words import PushPlatform
 
 from .limits import HttpLimits
 from .problems import problem, refused
@@ -116,6 +117,10 @@ class DeskClient:
     async def row(self, account: int, view: Callable[[Account | None], T]) -> T:
         """What `view` returns for the account's row, even if the account is closed."""
         return await self.look(lambda then: self._desk.account(account, lambda row: then(view(row))))
+
+    async def push_platforms(self, devices: Sequence[int]) -> Mapping[int, PushPlatform]:
+        """By whose service each of an account's devices is woken; of those that have a push token."""
+        return await self.look(lambda then: self._desk.push_platforms(devices, then))
 
     @property
     def shards(self) -> int:

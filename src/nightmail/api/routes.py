@@ -67,7 +67,9 @@ class AccountRoutes:
     async def devices(self, request: Request) -> schemas.DevicesSeen:
         device = await self._access.device(request)
         account = account_of(device)
-        if seen := await self._desk.account(account, lambda row: devices_seen(account, row)):
+        devices = await self._desk.account(account, lambda row: list(row.devices))
+        pushes = await self._desk.push_platforms(devices or [device])
+        if seen := await self._desk.account(account, lambda row: devices_seen(account, row, pushes)):
             return seen
         raise problem("not_found", "the account has ended")
 

@@ -6,6 +6,7 @@ beside it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, structs
@@ -14,7 +15,7 @@ from nightmail.model.ids import account_of, log_of
 from nightmail.model.roster import GroupReceipts
 from nightmail.model.rows import Account
 from nightmail.model.traces import Trace
-from nightmail.model.words import MessageState, Platform
+from nightmail.model.words import MessageState, Platform, PushPlatform
 
 from .times import Milliseconds, Time, rfc3339
 
@@ -143,6 +144,8 @@ class DeviceSeen(Struct, frozen=True):
     registration: int
     listed: bool
     """Whether messages are sealed for it."""
+    push: str | None = None
+    """By whose service it is woken: ios, android, web or unifiedpush; null: it has no push token."""
 
 
 class DevicesSeen(Struct, frozen=True):
@@ -230,11 +233,14 @@ def account_seen(number: int, row: Account) -> AccountSeen:
     return AccountSeen(f"{number:x}", row.handle, row.list_version, devices, row.signed_list)
 
 
-def devices_seen(number: int, row: Account) -> DevicesSeen:
+def devices_seen(number: int, row: Account, pushes: Mapping[int, PushPlatform]) -> DevicesSeen:
     devices = [
-        DeviceSeen(f"{key:x}", each.label, PLATFORM_NAMES[each.platform], each.registration, key in row.listed)
+        DeviceSeen(
+            f"{key:x}", each.label, PLATFORM_NAMES[each.platform], each.registration, key in row.listed,
+            pushes[key].name.lower() if key in pushes else None,
+        )
         for key, each in row.devices.items()
-    ]
+    ]  # fmt: skip
     return DevicesSeen(
         f"{number:x}", row.handle, row.list_version, devices, row.signed_list, row.read_receipts, row.lock is not None
     )

@@ -41,6 +41,7 @@ COMMANDS: dict[str, str] = {
     "migrate": "Move the account and its history to a new device.",
     "devices": "List, link, rename and remove the devices of an account.",
     "backup": "Save the history in an encrypted file, and restore it on a new device.",
+    "push": "Say how a device is woken, and test a server's push providers.",
     "account": "Show and change the settings of an account; sign out; close it.",
     "lock": "Set or remove the PIN that protects an account from takeover.",
     "profile": "Show or change a profile's settings, and how its encryption key is protected.",
@@ -56,7 +57,18 @@ COMMANDS: dict[str, str] = {
 """Name → one line for the list of commands."""
 
 ROOMS: dict[str, tuple[str, ...]] = {
-    "accounts": ("register", "link", "migrate", "devices", "backup", "account", "lock", "profile", "privacy"),
+    "accounts": (
+        "register",
+        "link",
+        "migrate",
+        "devices",
+        "backup",
+        "push",
+        "account",
+        "lock",
+        "profile",
+        "privacy",
+    ),
     "operators": ("serve", "outlet", "trace", "deadletters", "clock", "folder", "config", "verify"),
 }
 """Folder of `commands/` → the commands in it. All others are about messages and people."""

@@ -29,10 +29,12 @@ class OwnDevice(Struct, frozen=True):
     platform: str
     listed: bool
     """Messages are sealed for it."""
+    push: str | None = None
+    """By whose service it is woken: ios, android, web or unifiedpush; None: it has no push token."""
 
     @classmethod
     def of(cls, seen: Mapping[str, Any]) -> OwnDevice:
-        return cls(int(seen["device"], 16), seen["label"], seen["platform"], seen["listed"])
+        return cls(int(seen["device"], 16), seen["label"], seen["platform"], seen["listed"], seen.get("push"))
 
 
 class OwnDevices:

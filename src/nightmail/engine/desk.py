@@ -16,7 +16,7 @@ from nightmail.core.groups import answering
 from nightmail.core.letter_pages import Listing
 from nightmail.core.letters_seen import LetterSeen
 from nightmail.core.mailbox import needs_offer, offer
-from nightmail.core.pushes.reading import needs_push, push_seen
+from nightmail.core.pushes.reading import needs_platforms, needs_push, platforms_seen, push_seen
 from nightmail.core.receipts import needs_receipts, receipts_after
 from nightmail.core.schedules import reading
 from nightmail.core.schedules.reading import ScheduleListing, ScheduleSeen
@@ -30,7 +30,7 @@ from nightmail.model.records import Record
 from nightmail.model.rows import Account, Entry, Gap, Kept, KnownAccounts, Need, PendingReceipt, RowKey
 from nightmail.model.schedule_rows import ScheduleState
 from nightmail.model.traces import Trace
-from nightmail.model.words import Lane, Reason
+from nightmail.model.words import Lane, PushPlatform, Reason
 
 from .listeners import together
 from .loop import Loop
@@ -163,6 +163,12 @@ class LoopDesk:
 
     def push(self, device: int, then: Callable[[PushSeen | None], None]) -> None:
         self._wait(lambda state: needs_push(state, device), lambda state: then(push_seen(state, device)))
+
+    def push_platforms(self, devices: Sequence[int], then: Callable[[Mapping[int, PushPlatform]], None]) -> None:
+        self._wait(
+            lambda state: needs_platforms(state, devices),
+            lambda state: then(platforms_seen(state, devices)),
+        )
 
     def attend_group(self, group: int, *, here: bool) -> None:
         """The listener is told everything in any case."""

@@ -25,7 +25,7 @@ from nightmail.model.records import Record
 from nightmail.model.rows import Account, Entry, EntryRange, Gap, Kept, KnownAccounts, Need, PendingReceipt, RowKey
 from nightmail.model.schedule_rows import ScheduleState
 from nightmail.model.traces import Trace
-from nightmail.model.words import Audience, Lane
+from nightmail.model.words import Audience, Lane, PushPlatform
 
 Post: TypeAlias = Callable[[Callable[[], None]], None]
 """Run this on the loop's thread, soon. May be called from any thread."""
@@ -312,6 +312,10 @@ class Mailboxes(Protocol):
 
     def push(self, device: int, then: Callable[[PushSeen | None], None]) -> None:
         """What a push to a device needs; None: nothing waits that may wake it, or it has no push token."""
+        ...
+
+    def push_platforms(self, devices: Sequence[int], then: Callable[[Mapping[int, PushPlatform]], None]) -> None:
+        """Device → by whose service it is woken, of those that have a push token. All are of one account."""
         ...
 
     def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:

@@ -102,8 +102,10 @@ class HttpCaller:
 
     async def _post(self, call: WebhookCall) -> CallResult:
         now = self._clock()
-        headers = signed(call.secret, call.id, now // 1000, call.body)
-        headers["Content-Type"] = call.content_type
+        headers = dict(call.headers)
+        if not headers:
+            headers = signed(call.secret, call.id, now // 1000, call.body)
+            headers["Content-Type"] = call.content_type
         key = scheme, private = urlsplit(call.url).scheme, call.private
         session = self._sessions.get(key)
         if session is None:

@@ -20,6 +20,8 @@ class WebhookCall(Struct, frozen=True):
     content_type: str = "application/json"
     private: bool = False
     """The operator has set this address, and allows that it is private."""
+    headers: tuple[tuple[str, str], ...] = ()
+    """All there are, in place of the signature and the content type: for what is no webhook."""
 
 
 Ended: TypeAlias = Callable[[Sequence[tuple[int, CallResult]]], None]

@@ -35,10 +35,13 @@ from nightmail.model.limits import FoldLimits, FormLimits
 from nightmail.outlets.addresses import Allowed, BadTarget, networks
 from nightmail.outlets.caller import CallerLimits
 from nightmail.outlets.places import PlaceLimits
+from nightmail.outlets.push.http2 import Http2Limits
+from nightmail.outlets.push.waker import WakerLimits
 from nightmail.outlets.scheduled import WaitingLimits
 from nightmail.outlets.signing import secret_bytes
 
 from .alerts.table import ALERTS
+from .push_settings import PushSettings
 from .settings import NUMBER_MAX, BadSetting, Bounds, Setting, Value, settings_of, written
 
 FILE_VARIABLE = "NIGHTMAIL_CONFIG"
@@ -157,6 +160,9 @@ class Config(Struct, frozen=True):
     caller: CallerLimits = CallerLimits()
     places: PlaceLimits = PlaceLimits()
     waiting: WaitingLimits = WaitingLimits()
+    push: PushSettings = PushSettings()
+    http2: Http2Limits = Http2Limits()
+    waker: WakerLimits = WakerLimits()
     accounts: AccountSettings = AccountSettings()
     operator: OperatorSettings = OperatorSettings()
     alerts: AlertSettings = AlertSettings()
@@ -174,6 +180,7 @@ SECTIONS: dict[str, tuple[type[Struct], ...]] = {
     "http": (HttpLimits,),
     "schedule": (ScheduleSettings,),
     "outlet": (OutletSettings, CallerLimits, PlaceLimits, WaitingLimits),
+    "push": (PushSettings, Http2Limits, WakerLimits),
     "accounts": (AccountSettings,),
     "operator": (OperatorSettings,),
     "alerts": (AlertSettings,),
@@ -383,11 +390,25 @@ def _check_together(values: dict[str, Value], origins: dict[str, str]) -> None:
         networks(str(values["schedule.private_networks"]))
     except ValueError:
         raise refuse("schedule.private_networks", "must be addresses and networks, with commas between") from None
-    for name in ("accounts.secret", "schedule.secret"):
+    for name in ("accounts.secret", "schedule.secret", "push.secret"):
         if 0 < len(str(values[name])) < 32:
             raise refuse(name, "must have 32 characters or more")
+    _check_push(values, refuse)
     _check_accounts(values, refuse)
     _check_alerts(values, refuse)
+
+
+def _check_push(values: dict[str, Value], refuse: Callable[[str, str], BadSetting]) -> None:
+    """Credentials stand together, or not at all."""
+    for name in ("apns_key_id", "apns_team", "apns_topic"):
+        if bool(values["push.apns_key_file"]) != bool(values[f"push.{name}"]):
+            raise refuse(f"push.{name}", "and push.apns_key_file need each other")
+    contact = str(values["push.vapid_contact"])
+    if values["push.vapid_key_file"] and not contact.startswith(("mailto:", "https:")):
+        raise refuse("push.vapid_contact", "must begin with mailto: or https: where push.vapid_key_file is set")
+    for name in ("apns_server", "fcm_server"):
+        if not str(values[f"push.{name}"]).startswith("https://"):
+            raise refuse(f"push.{name}", "must begin with https://")
 
 
 def _check_accounts(values: dict[str, Value], refuse: Callable[[str, str], BadSetting]) -> None:
@@ -453,6 +474,9 @@ def _build(values: dict[str, Value]) -> Config:
         caller=made("outlet", CallerLimits),
         places=made("outlet", PlaceLimits),
         waiting=made("outlet", WaitingLimits),
+        push=made("push", PushSettings),
+        http2=made("push", Http2Limits),
+        waker=made("push", WakerLimits),
         accounts=made("accounts", AccountSettings),
         operator=made("operator", OperatorSettings),
         alerts=made("alerts", AlertSettings),

@@ -21,7 +21,7 @@ from prometheus_client.registry import Collector
 
 from nightmail.gateway.counters import Counters
 from nightmail.model.ledger import CopyLedger
-from nightmail.model.records import CallOutcome
+from nightmail.model.records import CallOutcome, PushOutcome
 from nightmail.model.words import Reason
 
 from .heart import clock
@@ -84,6 +84,7 @@ class Metrics(Collector):
         yield from self._messages()
         yield from self._heart()
         yield from self._calls()
+        yield from self._pushes()
         yield from self._gateway()
         yield from self._process()
 
@@ -195,6 +196,18 @@ class Metrics(Collector):
         yield _gauge("webhook_calls_busy", "Calls under way.", places.busy)
         yield _gauge("webhook_calls_waiting", "Calls that wait for a place.", places.waiting)
         yield _counter("webhook_calls_put_off", "Scheduled calls that found too many waiting.", scheduled.put_off)
+
+    def _pushes(self) -> Iterator[Metric]:
+        assert self._node.pushes is not None
+        waker = self._node.pushes.waker
+        by_outcome = {outcome.name.lower(): waker.outcomes[outcome] for outcome in PushOutcome}
+        yield _labelled(CounterMetricFamily, "pushes", "Pushes that have ended.", "outcome", by_outcome)
+        yield _labelled(CounterMetricFamily, "push_errors", "Pushes that failed.", "error", waker.errors)
+        yield _counter("devices_woken", "Devices that connected soon after a push.", waker.woken)
+        yield _counter("messages_woken", "Messages woken by push: what waited for those devices.", waker.messages_woken)
+        yield _gauge("pushes_busy", "Pushes under way.", waker.under_way)
+        yield _gauge("pushes_waiting", "Devices that wait to be pushed to.", waker.waiting)
+        yield _counter("pushes_put_off", "Wakes that found too many waiting.", waker.put_off)
 
     def _gateway(self) -> Iterator[Metric]:
         gateway, listener = self._node.gateway, self._node.listener

@@ -46,6 +46,7 @@ from .observe import Figures, log, log_refusals
 from .operator import operator_token
 from .operator_view import NodeView
 from .private_files import make_private
+from .pushes import NodePushes
 from .sampling import Sampling
 from .secret_files import secret_from
 
@@ -85,6 +86,7 @@ class Node:
         self._ticking: asyncio.TimerHandle | None = None
         self._closed = False
         self.calls: NodeCalls | None = None
+        self.pushes: NodePushes | None = None
         self.alerts: NodeAlerts | None = None
         self.letter_counts: Mapping[str, int] = {}
         """Dead letters by error, as of a second ago."""
@@ -103,16 +105,20 @@ class Node:
             self.calls = calls = NodeCalls(config, desk, self._post, self._soon)
             form = Form(config.form, config.fold)
             registry = MemoryRegistry(config.gateway.silence_ms)
+            self.pushes = pushes = NodePushes(
+                config.push, config.http2, config.waker, desk, registry, calls.dispatch, self._post, self._soon
+            )
             self.gateway = gateway = Gateway(
                 desk, registry, form, config.gateway, clock, pace, self.name,
                 self._soon, random.random, (heart.presence, config.presence_limits) if heart.presence else None,
-                config.groups,
+                config.groups, pushes.waker,
             )  # fmt: skip
-            desk.attend(heart.loop, gateway, tracer=heart.tracer, on_call=calls.on_call)
+            desk.attend(heart.loop, gateway, tracer=heart.tracer, on_call=calls.on_call, on_wake=pushes.waker.wake)
             heart.recover()
             # Only now: a folder that is refused gets no new files.
             token = operator_token(config.operator, heart.folder)
             await calls.start(heart.folder)
+            pushes.start(heart.folder)
             secret = secret_from(config.accounts.secret, heart.folder / SECRET_FILE)
             self.message_counts = MessageCounts(lambda device: registry.find(device, pace()) is not None)
             self.message_counts.skip(heart.loop.state)
@@ -126,6 +132,7 @@ class Node:
                     desk=desk,
                     schedules=desk,
                     webhooks=calls.webhooks,
+                    pushes=pushes.service,
                     form=form,
                     limits=config.http,
                     operator_digest=hashlib.sha256(token.encode()).digest(),
@@ -218,6 +225,8 @@ class Node:
             self.alerts.close()
         if self.calls:
             self.calls.close()
+        if self.pushes:
+            self.pushes.close()
         self.heart.close()
 
     # --- turns --------------------------------------------------------------------------------
@@ -253,6 +262,8 @@ class Node:
             self.calls.dispatch.tick()
         if self.alerts:
             self.alerts.tick()
+        if self.pushes:
+            self.pushes.waker.tick()
         self.gateway.tick(pace())
         self.collector.tick()
         self._ticks += 1

@@ -142,6 +142,17 @@ class Http:
         """Revoke a device of this account: it is cut off at once."""
         await self._ask("DELETE", f"/v1/devices/{device:x}", None, Any)
 
+    async def set_push(self, platform: str, token: str) -> None:
+        """Have this device woken by a push. `platform`: ios, android, web or unifiedpush."""
+        await self._ask("PUT", "/v1/push", {"platform": platform, "token": token}, Any)
+
+    async def remove_push(self) -> None:
+        await self._ask("DELETE", "/v1/push", None, Any)
+
+    async def test_push(self) -> dict[str, str]:
+        """Platform → `ok`, or what is wrong. For operators."""
+        return (await self._ask("POST", "/v1/push/test", None, dict[str, dict[str, str]]))["providers"]
+
     # --- settings -------------------------------------------------------------------------------
 
     async def block(self, handle: str, *, on: bool = True) -> None:

@@ -19,7 +19,7 @@ from nightmail.model.effects import Answer, Wake
 from nightmail.model.letter_rows import DeadLetter, LetterStatus
 from nightmail.model.limits import FoldLimits
 from nightmail.model.push_rows import PushTarget
-from nightmail.model.records import LetterExpired, Pushed, PushOutcome
+from nightmail.model.records import NOT_SET_UP, LetterExpired, Pushed, PushOutcome
 from nightmail.model.rows import Kept, Mailbox, Need
 
 from .reading import attempt_of, needs_wake
@@ -34,14 +34,14 @@ def needs_pushed(state: ShardState, _by: int, pushed: Pushed) -> list[Need]:
     if mailbox is None:
         return missing
     target = state.pushes.there(pushed.device)
-    if pushed.token != target.since:
+    if pushed.set_at != target.since:
         return missing
     if target.letter:
         needs_settle(state, target.letter, missing)
     if pushed.outcome is not GONE and _counts(mailbox, target, pushed):
         if moment := _moment(state, _next_at(state, target, pushed)):
             due.needs_schedule(state, moment, 1, missing)
-        if _is_given_up(pushed, target) and not target.letter:
+        if _is_buried(pushed, target):
             offset = state.offset + 1  # Of the record whose needs are asked for.
             missing_row(state.dead_letters, Kept.DEAD_LETTER, offset, missing)
             letter_pages.needs_add(state, offset, _error_class(pushed), missing)
@@ -53,7 +53,7 @@ def step_pushed(state: ShardState, _by: int, via: int, pushed: Pushed) -> None:
     mailbox = state.mailboxes[device]
     if mailbox is not None and mailbox.push:
         target = state.pushes.there(device)
-        if pushed.token == target.since:
+        if pushed.set_at == target.since:
             if pushed.outcome is GONE:
                 _settle(state, target, LetterStatus.DISCARDED)
                 remove(state, device)
@@ -70,6 +70,10 @@ def _is_given_up(pushed: Pushed, target: PushTarget) -> bool:
     if pushed.outcome is PushOutcome.REFUSED:
         return True
     return pushed.outcome is PushOutcome.FAILED and _delay_ms(target, pushed) is None
+
+
+def _is_buried(pushed: Pushed, target: PushTarget) -> bool:
+    return _is_given_up(pushed, target) and not target.letter and pushed.error != NOT_SET_UP
 
 
 def _delay_ms(target: PushTarget, pushed: Pushed) -> int | None:
@@ -96,7 +100,9 @@ def _moment(state: ShardState, next_at: int) -> int:
 
 
 def _count(state: ShardState, device: int, mailbox: Mailbox, target: PushTarget, pushed: Pushed) -> None:
-    next_at, gives_up = _next_at(state, target, pushed), _is_given_up(pushed, target)
+    next_at, gives_up, is_buried = (
+        _next_at(state, target, pushed), _is_given_up(pushed, target), _is_buried(pushed, target)
+    )  # fmt: skip
     if target.woke_at != pushed.woke_at:
         target.woke_at = pushed.woke_at
         target.attempt = target.first_at = target.retries = 0
@@ -105,7 +111,7 @@ def _count(state: ShardState, device: int, mailbox: Mailbox, target: PushTarget,
         target.first_attempt = state.now
     target.attempt += 1
     target.last_attempt = state.now
-    if gives_up and not target.letter:
+    if is_buried:
         _bury(state, target, pushed)
     if is_over:
         target.first_at = target.first_at or state.elapsed

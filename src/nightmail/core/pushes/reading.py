@@ -6,9 +6,12 @@ Never:   changes anything.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nightmail.core.state import ShardState, missing_row
 from nightmail.model.push_rows import PushSeen, PushTarget
 from nightmail.model.rows import Kept, Mailbox, Need, ReceiptKey
+from nightmail.model.words import PushPlatform
 
 
 def needs_push(state: ShardState, device: int) -> list[Need]:
@@ -61,3 +64,15 @@ def marks(state: ShardState, device: int) -> int:
 def is_mark(key: ReceiptKey) -> bool:
     """Whether a receipt says: look at the log of this group. Groups have even numbers."""
     return not key[0] and not key[1] & 1
+
+
+def needs_platforms(state: ShardState, devices: Sequence[int]) -> list[Need]:
+    missing: list[Need] = []
+    for device in devices:
+        missing_row(state.pushes, Kept.PUSH, device, missing)
+    return missing
+
+
+def platforms_seen(state: ShardState, devices: Sequence[int]) -> dict[int, PushPlatform]:
+    """Those that have a token."""
+    return {device: target.platform for device in devices if (target := state.pushes[device])}

@@ -25,7 +25,7 @@ from nightmail.model.records import Record
 from nightmail.model.refusals import NotYet, Overloaded, Unavailable
 from nightmail.model.rows import Account, KnownAccounts, PendingReceipt
 from nightmail.model.traces import Trace
-from nightmail.model.words import Lane
+from nightmail.model.words import Lane, PushPlatform
 
 from .answer_lines import AnswerLines
 from .append_queue import AppendQueue, QueueLimits
@@ -193,6 +193,13 @@ class ClusterDesk:
         def put(found: Callable[[PushSeen | None], None]) -> None:
             if owner := self._owner(account_of(device)):
                 owner.push(device, found)
+
+        self._questions.ask(put, then)
+
+    def push_platforms(self, devices: Sequence[int], then: Callable[[Mapping[int, PushPlatform]], None]) -> None:
+        def put(found: Callable[[Mapping[int, PushPlatform]], None]) -> None:
+            if owner := self._owner(account_of(devices[0])):
+                owner.push_platforms(devices, found)
 
         self._questions.ask(put, then)
 

@@ -43,7 +43,7 @@ class FreshReads:
         self.note_connection, self.offer = mailboxes.note_connection, mailboxes.offer
         self.receipts, self.trace = mailboxes.receipts, mailboxes.trace
         # A push that is made in vain does no harm, and one that is not made is asked for again.
-        self.push = mailboxes.push
+        self.push, self.push_platforms = mailboxes.push, mailboxes.push_platforms
         self._mailboxes, self._loop, self._ask_end = mailboxes, loop, ask_end
         self._new: list[Question] = []
         """The next request for the log's end serves them: one that is under way may have been answered already."""

@@ -27,6 +27,10 @@ class PushOutcome(IntEnum):
     """The token is not valid any more: nothing sent to it arrives."""
 
 
+NOT_SET_UP = "not_set_up"
+"""The error of a push whose platform this server does not serve. That is the operator's choice, and no dead letter."""
+
+
 class PushSet(Body, frozen=True, tag=128):
     """The device can be woken, by this token. It replaces the one before."""
 
@@ -84,7 +88,7 @@ class Pushed(Body, frozen=True, tag=131):
     answered_by = (Done,)
 
     device: int
-    token: int
+    set_at: int
     """Which of its tokens (`PushTarget.since`)."""
     woke_at: int
     attempt: int
@@ -101,7 +105,7 @@ class Pushed(Body, frozen=True, tag=131):
         delivered = self.outcome is PushOutcome.DELIVERED
         return (
             out_of(self.device, 1, DEVICE_MAX, "device")
-            or out_of(self.token, 1, NUMBER_MAX, "token")
+            or out_of(self.set_at, 1, NUMBER_MAX, "set_at")
             or out_of(self.woke_at, 0, NUMBER_MAX, "woke_at")
             or out_of(self.attempt, 0, NUMBER_MAX, "attempt")
             or out_of(self.retry_after_ms, 0, NUMBER_MAX, "retry_after_ms")
@@ -111,7 +115,7 @@ class Pushed(Body, frozen=True, tag=131):
         )
 
 
-__all__ = ("PushOutcome", "PushRemoved", "PushSet", "Pushed", "WakeLooked", "wrong_token")
+__all__ = ("NOT_SET_UP", "PushOutcome", "PushRemoved", "PushSet", "Pushed", "WakeLooked", "wrong_token")
 Bodies: TypeAlias = PushSet | PushRemoved | WakeLooked | Pushed
 DeviceBodies: TypeAlias = PushSet | PushRemoved
 

@@ -52,12 +52,13 @@ def list_(profile: str | None, servers: tuple[str, ...], ca_file: str | None, as
         print_json({**seen, "this": own})
         return
     table = Table(title=f"{seen['handle']}: devices, list {seen['list_version']}", box=None, header_style="dim")
-    for column in ("device", "label", "platform", "listed"):
+    for column in ("device", "label", "platform", "listed", "push"):
         table.add_column(column)
     for each in seen["devices"]:
         mark = " (this one)" if each["device"] == own else ""
         # Another device chose its label: never treat it as markup.
-        cells = (each["device"] + mark, each["label"], each["platform"], "yes" if each["listed"] else "no")
+        listed, push = "yes" if each["listed"] else "no", each.get("push") or "no"  # An older server does not say.
+        cells = (each["device"] + mark, each["label"], each["platform"], listed, push)
         table.add_row(*(Text(plain(cell)) for cell in cells))
     console().print(table)
 
