@@ -54,7 +54,7 @@ SEEDS = {
     "node": 60, "cluster": 300, "sealed": 150, "forged entries": 60, "forged lists": 60, "forged keys": 60,
     "owners": 2_000, "powercuts": 6_000, "claims": 30, "handles": 60, "presence": 60, "backups": 60, "groups node": 150,
     "groups cluster": 300, "group clients": 60, "tests of group clients": 1, "schedules node": 100,
-    "schedules cluster": 200, "pushes node": 150, "pushes cluster": 200,
+    "schedules cluster": 200, "pushes node": 150, "pushes cluster": 200, "tests of schedule clients": 1,
 }  # fmt: skip
 """The most that are tried."""
 CLAIMS = 3_000
@@ -76,6 +76,8 @@ ACCIDENTS = (TypeError, AttributeError, NameError, KeyError, struct.error)
 """How a plant shows that does not fit the program any more."""
 GROUP_CLIENTS = ("tests/client/groups",)
 """What stands for a simulation of clients in groups: the towns of these tests fold for real."""
+SCHEDULE_CLIENTS = ("tests/client/schedules",)
+"""Likewise, of clients that schedule messages."""
 PLANTS = ROOT / "sim" / "planted"
 NOTHING = None, 0
 
@@ -189,9 +191,14 @@ def use_group_clients(_seed: int) -> None:
     assert not run_tests(GROUP_CLIENTS), "a test failed"
 
 
+def use_schedule_clients(_seed: int) -> None:
+    assert not run_tests(SCHEDULE_CLIENTS), "a test failed"
+
+
 SEEDED: Mapping[str, Callable[[int], object]] = {
     "owners": owners.run, "powercuts": cut_power, "claims": claim_keys, "handles": handles.run,
     "presence": presence.run, "backups": backups.run, "tests of group clients": use_group_clients,
+    "tests of schedule clients": use_schedule_clients,
 }  # fmt: skip
 """Suites that know nothing but a seed."""
 

@@ -349,9 +349,10 @@ def test_what_no_device_knows_is_refused_by_the_server() -> None:
 # --- sealing again ----------------------------------------------------------------------------
 
 
-def test_a_stale_one_is_sealed_again_by_the_device_that_is_there_and_shown_on_the_new_one() -> None:
+@pytest.mark.parametrize("ms", [30_000, 120_000])
+def test_a_stale_one_is_sealed_again_by_the_device_that_is_there_and_shown_on_the_new_one(ms: int) -> None:
     town, [ada, bob] = a_town("ada", "bob")
-    row = schedules(ada, bob, "later", 120_000)
+    row = schedules(ada, bob, "later", ms)
     town.settle()
     laptop = town.pair(bob)
     laptop.connect()

@@ -50,7 +50,8 @@ def command(
         return
     table = Table(box=None, header_style="dim")
     for column in ("id", "when", "state", "to", "text"):
-        table.add_column(column)
+        # An id is copied into the next command.
+        table.add_column(column, overflow="fold" if column == "id" else "ellipsis")
     for each in seen:
         why = f"{each['state']} ({each['error']})" if each.get("error") else each["state"]
         to, text = Text(plain(target_words(each))), Text(plain(each.get("text", "")))
