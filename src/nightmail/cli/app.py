@@ -25,7 +25,7 @@ COMMANDS: dict[str, str] = {
     "group": "Make groups, and change who is in them.",
     "seen-by": "Show who has a message of yours in a group, and who has read it.",
     "timer": "Let the messages of a conversation disappear.",
-    "schedule": "Have a webhook called later.",
+    "schedule": "Have a message delivered later; works offline.",
     "scheduled": "Show what is scheduled.",
     "cancel": "Cancel what is scheduled.",
     "listen": "Print messages and receipts as they arrive.",
