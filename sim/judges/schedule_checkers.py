@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nightmail.core.state import missing_pair, missing_row
+from nightmail.core.state import missing_row
 from nightmail.model.ids import account_of
 from nightmail.model.letter_rows import LetterStatus
 from nightmail.model.records import CallOutcome
@@ -107,25 +107,19 @@ def _check_listing(town: ScheduleTown, person: GroupPerson, listed: list[Schedul
 
 def _check_kept(town: ScheduleTown, person: GroupPerson, listed: list[ScheduleSeen]) -> None:
     """Nothing is open, so nothing is counted; and what has ended has no content, but for a letter."""
-    account, serials = person.account, [seen.serial for seen in listed]
+    account = person.account
 
     def wanted(state: ShardState) -> list[Need]:
         missing: list[Need] = []
         missing_row(state.account_schedules, Kept.ACCOUNT_SCHEDULES, account, missing)
-        for serial in serials:
-            missing_pair(state.schedule_contents, Kept.SCHEDULE_CONTENT, account, serial, missing)
         return missing
 
-    def found(state: ShardState) -> tuple[AccountSchedules, set[int]]:
-        own = state.account_schedules[account] or AccountSchedules()
-        return own, {serial for serial in serials if state.schedule_contents[account, serial] is not None}
-
-    own, contents = town.read(account, wanted, found)
+    own = town.read(account, wanted, lambda state: state.account_schedules[account]) or AccountSchedules()
     if (own.open, own.calls, own.bytes) != (0, 0, 0):
         raise Broken("what has ended does not count", f"{person.handle} has {own}")
     for seen in listed:
         has_letter = seen.schedule.state is FAILED and seen.schedule.letter
-        if (seen.serial in contents) is not bool(has_letter):
+        if (seen.schedule.content is not None) is not bool(has_letter):
             raise Broken("content goes when it is final", f"{seen.schedule.id} is {seen.schedule.state.name}")
 
 

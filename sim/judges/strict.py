@@ -148,6 +148,16 @@ class StrictTable(Table[K, R]):
             raise Unsaid(f"{self._kind.name} {key} was written while asking")
         self._watch.written.add((self._kind, key))
 
+    def add(self, key: K, row: R, offset: int) -> None:
+        if not self._owner(key):
+            raise Foreign(f"{self._kind.name} {key}")
+        if self._guarded.unwatched(key) is not None:
+            raise Crooked(f"{self._kind.name} {key} is there already")
+        self._watch.named.add((self._kind, key))
+        self._watch.written.add((self._kind, key))
+        dict.__setitem__(self._guarded, key, row)
+        dict.__setitem__(self.changed, key, offset)
+
     def unwatched(self, key: Any) -> R | None:
         return self._guarded.unwatched(key)
 
@@ -180,9 +190,6 @@ class StrictState(ShardState):
         self.at_head = self._watched(self.at_head, Kept.AT_HEAD, self.owns)
         self.account_schedules = self._watched(self.account_schedules, Kept.ACCOUNT_SCHEDULES, self.owns)
         self.schedules = self._watched(self.schedules, Kept.SCHEDULE, lambda key: self.owns(key[0]))
-        self.schedule_contents = self._watched(
-            self.schedule_contents, Kept.SCHEDULE_CONTENT, lambda key: self.owns(key[0])
-        )
         self.schedule_pages = self._watched(self.schedule_pages, Kept.SCHEDULE_PAGE, lambda key: self.owns(key[0]))
         self.schedule_names = self._watched(self.schedule_names, Kept.SCHEDULE_NAME, lambda key: self.owns(key[0]))
         self.pushes = self._watched(self.pushes, Kept.PUSH, self.owns_device)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from nightmail.core import due, late_filing, letter_endings, retries
-from nightmail.core.schedules import firing, keeping, looking, settling, taking
+from nightmail.core.schedules import firing, forgetting, keeping, looking, settling, taking
 
 from .tools import Bug, Plant, edit
 
@@ -21,7 +21,7 @@ def _bug(name: str, plant: Plant, suites: tuple[str, ...] = NODE) -> Bug:
 
 BUGS = (
     _bug("a scheduled message fires early", edit(
-        keeping.begin, "schedule.next_at = schedule.deliver_at", "schedule.next_at = schedule.deliver_at - 2_000",
+        taking._take, "schedule.next_at = schedule.deliver_at", "schedule.next_at = schedule.deliver_at - 2_000",
     )),
     _bug("a message is cancelled while it is on its way", edit(
         taking._check_open, "return InProgress(schedule.id)", "return None",
@@ -61,13 +61,36 @@ BUGS = (
         taking._replace, "schedule.is_stale, schedule.next_at = False, schedule.deliver_at", "pass",
     )),
     _bug("the content of a final schedule stays", edit(
-        keeping.end, "drop_content(state, account, serial)", "pass",
+        keeping.end, "schedule.ended_at, schedule.error, schedule.content = state.now, error, None",
+        "schedule.ended_at, schedule.error = state.now, error",
     )),
     _bug("a schedule is forgotten before its request is too late", edit(
         keeping.forgotten_at, "max(state.now + kept_ms, schedule.deliver_at + PAST_MS + 1)", "state.now + kept_ms",
     ), CLUSTER),
     _bug("a repeated request schedules once more", edit(
         taking._taken_before, "if name is None:", "if name is None or name.name == schedule.id:",
+    )),
+    _bug("an id is new whatever the device has scheduled before", edit(
+        taking._is_new, "return sequence > own.sequences.get(index, -1)", "return True",
+    )),
+    _bug("the highest sequence of a device is not kept", edit(
+        taking._begin, "own.sequences[index] = max(sequence, own.sequences.get(index, 0))", "pass",
+    )),
+    _bug("an item for a slot that is full is lost", edit(
+        due.schedule, "len(due.items) < shard.limits.slot_items:\n            due.items.append(item)",
+        "len(due.items) < shard.limits.slot_items + 1:\n            due.items[shard.limits.slot_items - 1 :] = [item]",
+    )),
+    _bug("a page is swept before its time", edit(
+        forgetting._is_over, "0 < schedule.next_at <= state.now", "0 < schedule.next_at",
+    )),
+    _bug("a schedule is forgotten while its dead letter waits", edit(
+        forgetting._is_over, "0 < schedule.next_at <= state.now", "schedule.next_at <= state.now",
+    )),
+    _bug("a page is swept once", edit(
+        forgetting.step_swept, "state.derived.append(SchedulesSwept(account, swept.page, page.sweep_at))", "pass",
+    )),
+    _bug("a page is not swept at all", edit(
+        keeping.forget_later, "state.derived.append(SchedulesSwept(account, number, at))", "pass",
     )),
     _bug("an idempotency key is not looked at", edit(
         taking._take, "if key else None", "if False else None",
@@ -76,7 +99,7 @@ BUGS = (
         keeping._count, "own.open += sign", "own.open += sign > 0",
     )),
     _bug("a page lists another state", edit(
-        keeping.change_state, "_mark(state, account, serial, new)", "_mark(state, account, serial, before)",
+        keeping.change_state, "schedule.state = page.states[serial % PAGE_STATES] = new", "schedule.state = new",
     )),
     _bug("an author is not told that its schedule has ended", edit(
         keeping.end, "tell_news(state, account, serial)", "pass",

@@ -21,12 +21,12 @@ from nightmail.model.records import (
 )
 from nightmail.model.rows import Kept
 from nightmail.model.schedule_rows import (
+    Content,
     GroupContent,
     GroupTarget,
     PairContent,
     PairTarget,
     Schedule,
-    ScheduleContent,
     ScheduleState,
 )
 from nightmail.model.words import Kind
@@ -35,6 +35,10 @@ from tests.core.world import Memory, Person, seal
 
 URL = "https://example.com/hook"
 CALL_ID = "1001:1700000000000:00001:hook"
+
+
+def call_id(name: str) -> str:
+    return ScheduleWorld.id(0x1001, name)
 
 
 class ScheduleWorld(GroupWorld):
@@ -108,7 +112,8 @@ class ScheduleWorld(GroupWorld):
 
     @staticmethod
     def id(by: int, name: str) -> str:
-        return f"{by:x}:1700000000000:00001:{name}"
+        sequence = int.from_bytes(name.encode(), "big") % 10**12
+        return f"{by:x}:1700000000000:{sequence:05d}:{name}"
 
     # --- looking ------------------------------------------------------------------------------
 
@@ -120,8 +125,10 @@ class ScheduleWorld(GroupWorld):
         assert row is not None
         return row.state
 
-    def kept_content(self, who: Person, serial: int = 1) -> ScheduleContent | None:
-        return self.of(who.account).row(Kept.SCHEDULE_CONTENT, who.account, serial)
+    def kept_content(self, who: Person, serial: int = 1) -> Content | None:
+        row = self.row(who, serial)
+        assert row is not None
+        return row.content
 
     def calls(self) -> list[Call]:
         """What the last record, or time, asked to be called."""

@@ -155,6 +155,7 @@ def test_a_tick_needs_only_the_first_slot_of_the_first_due_hour() -> None:
 
 def test_a_second_has_as_many_slots_as_it_takes() -> None:
     state = ShardState()
+    state.shard.limits = FoldLimits(tick_items=256)
     for device in range(2_500):
         put(state, 100, DueItem(device, NORMAL, 0))
     put(state, 99, DueItem(1, NORMAL, 0))

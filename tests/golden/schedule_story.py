@@ -32,7 +32,7 @@ from nightmail.model.roster import Removal
 from nightmail.model.schedule_rows import SCHEDULED_FROM
 from nightmail.model.words import Lane
 from tests.core.group_world import GROUP
-from tests.core.schedule_world import URL, ScheduleWorld
+from tests.core.schedule_world import URL, ScheduleWorld, call_id
 from tests.core.world import Person, published
 
 SLOT, SECOND, MINUTE, HOUR = 50, 1_000, 60_000, 3_600_000
@@ -127,13 +127,13 @@ def _called(town: ScheduleWorld, ms: int) -> list[Call]:
 
 def _calls(town: ScheduleWorld, una: Person) -> None:
     """Delivered; repeated with a key; asked for again; failing for a while; too late to be cancelled."""
-    town.schedule_call(una, SECOND, name="call one", key="a key")
-    town.schedule_call(una, SECOND, name="call two", key="a key")
-    town.schedule_call(una, SECOND, name="call two", key="a key", content=b"another")
-    town.schedule_call(una, HOUR, name="call three")
-    town.do(una[1], ScheduleCancelled(una.account, "call three"))
+    town.schedule_call(una, SECOND, name=call_id("call one"), key="a key")
+    town.schedule_call(una, SECOND, name=call_id("call two"), key="a key")
+    town.schedule_call(una, SECOND, name=call_id("call two"), key="a key", content=b"another")
+    town.schedule_call(una, HOUR, name=call_id("call three"))
+    town.do(una[1], ScheduleCancelled(una.account, call_id("call three")))
     (call,) = _called(town, SECOND)
-    town.do(una[1], ScheduleCancelled(una.account, "call one"))
+    town.do(una[1], ScheduleCancelled(una.account, call_id("call one")))
     (again,) = _called(town, 30 * SECOND)
     town.end_call(again, AGAIN, "http_503", retry_after_ms=MINUTE)
     town.end_call(call, AGAIN, "http_503")
@@ -144,7 +144,7 @@ def _calls(town: ScheduleWorld, una: Person) -> None:
 
 def _failed(town: ScheduleWorld, una: Person, *names: str) -> list[Call]:
     for name in names:
-        town.schedule_call(una, SECOND, name=name)
+        town.schedule_call(una, SECOND, name=call_id(name))
     calls = _called(town, SECOND)
     for call in calls:
         town.end_call(call, NO, "http_404")
@@ -152,7 +152,7 @@ def _failed(town: ScheduleWorld, una: Person, *names: str) -> list[Call]:
 
 
 def _letter(town: ScheduleWorld, una: Person, name: str) -> int:
-    seen = town.one(una, name)
+    seen = town.one(una, call_id(name))
     assert seen is not None
     return seen.schedule.letter
 
@@ -168,7 +168,7 @@ def _letters(town: ScheduleWorld, una: Person) -> None:
     town.command(una, LettersSettled((letters[0], letters[2], letters[2], 1 << 40), replay=True))
     for call in (*town.calls(), calls[3]):
         town.end_call(call, OK)
-    town.schedule_call(una, SECOND, name="six times")
+    town.schedule_call(una, SECOND, name=call_id("six times"))
     for ms in (SECOND, 2 * SECOND, 3 * SECOND, 5 * SECOND, 9 * SECOND, 18 * SECOND):
         for call in _called(town, ms):
             if call.id == "six times":
@@ -181,7 +181,7 @@ def _by_a_wrong_clock(town: ScheduleWorld, una: Person, vic: Person) -> None:
     """What is planned, called and buried while a clock is ten days ahead."""
     town.schedule(una[1], vic, 12 * DAY_MS, name="before the wrong clock")
     town.wait(10 * DAY_MS)
-    town.schedule_call(una, SECOND, name="meanwhile")
+    town.schedule_call(una, SECOND, name=call_id("meanwhile"))
     town.wait(SECOND)
     _failed(town, una, "buried meanwhile")
     wrong, town.now = town.now, town.now - 10 * DAY_MS
@@ -197,12 +197,12 @@ def _bounds(town: ScheduleWorld, una: Person, vic: Person) -> None:
     """Too late, too early, too many, too much."""
     town.schedule(una[1], vic, -2 * MINUTE, name="past")
     town.schedule(una[1], vic, 30 * DAY_MS, name="far")
-    town.schedule_call(una, 366 * DAY_MS, name="far, too")
+    town.schedule_call(una, 366 * DAY_MS, name=call_id("far, too"))
     town.limit(schedules=1)
     town.schedule(una[1], vic, HOUR, name="one")
     town.schedule(una[1], vic, HOUR, name="two")
     town.limit(schedule_calls=0)
-    town.schedule_call(una, HOUR, name="no calls")
+    town.schedule_call(una, HOUR, name=call_id("no calls"))
     town.limit(schedule_bytes=10)
     town.schedule(una[1], vic, HOUR, name="too much")
     town.limit(schedules_kept_ms=0)
@@ -215,10 +215,10 @@ def _endings(town: ScheduleWorld, una: Person, vic: Person, wes: Person) -> None
     """Accounts that are closed: of the author, and of somebody who is written to."""
     town.schedule(una[1], vic, MINUTE, name="to nobody")
     town.schedule(wes[1], una, HOUR, name="of nobody")
-    town.schedule_call(wes, HOUR, name="of nobody, too")
+    town.schedule_call(wes, HOUR, name=call_id("of nobody, too"))
     town.do(SERVER, Closed(vic.account))
     town.do(SERVER, Closed(wes.account))
-    town.do(SERVER, CallScheduled(wes.account, "closed", "", bytes(16), town.now, URL, "text/plain", b""))
+    town.do(SERVER, CallScheduled(wes.account, call_id("closed"), "", bytes(16), town.now, URL, "text/plain", b""))
     town.wait(MINUTE)
     town.wait(DAY_MS)
     town.wait(8 * DAY_MS)

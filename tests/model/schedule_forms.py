@@ -24,6 +24,7 @@ from nightmail.model.records import (
     ScheduleLooked,
     SchedulesAsked,
     SchedulesEnded,
+    SchedulesSwept,
 )
 from nightmail.model.schedule_rows import GroupContent, GroupTarget, PairContent, PairTarget
 from nightmail.model.words import Kind
@@ -119,6 +120,7 @@ SERVERS_SCHEDULES: list[AnyBody] = [
     GroupFired(1, PHONE, GROUP, ID, bytes(16), Kind.TEXT, 0, IN_GROUP),
     FiringSettled(BOB, 1, FiringOutcome.FILED, 1, 5),
     SchedulesEnded(BOB, 0),
+    SchedulesSwept(BOB, 0, 5),
     Replayed(1),
     Discarded(1),
     LettersSettled((1, 2), replay=True),

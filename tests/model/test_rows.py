@@ -88,7 +88,6 @@ def test_every_table_has_a_number_that_never_changes() -> None:
         "ACCOUNT_GROUPS": 24,
         "AT_HEAD": 25,
         "SCHEDULE": 30,
-        "SCHEDULE_CONTENT": 31,
         "ACCOUNT_SCHEDULES": 32,
         "SCHEDULE_PAGE": 33,
         "SCHEDULE_NAME": 34,

@@ -21,7 +21,7 @@ from nightmail.engine.ports import Schedules
 from nightmail.model.answers import Answer, ScheduleTaken
 from nightmail.model.envelopes import Envelope
 from nightmail.model.forms import TAG_BYTES
-from nightmail.model.ids import SERVER, MessageId, account_of, device_id
+from nightmail.model.ids import DEVICE_BITS, SERVER, MessageId, account_of
 from nightmail.model.records import CallScheduled, ScheduleCancelled, Scheduled
 from nightmail.model.refusals import UnknownSchedule
 from nightmail.model.schedule_rows import GroupContent, GroupTarget, PairContent, PairTarget, ScheduleState
@@ -60,6 +60,10 @@ KEY_HEADER = "Idempotency-Key"
 PROBLEMS = ("not_yet", "unknown_account", "rate_limited")
 
 
+DRAWN_MAX = 10**11
+"""Sequences of the ids that are drawn here: it begins at a random place, so that no id of before a restart is met."""
+
+
 class Webhooks(Struct, frozen=True):
     """What the node says about calls to webhooks."""
 
@@ -86,7 +90,7 @@ class ScheduleRoutes:
         self._desk, self._schedules, self._access, self._rate = desk, schedules, access, rate
         self._limits, self._webhooks, self._time = limits, webhooks, time
         self._handles = Handles(desk)
-        self._drawn = 0
+        self._drawn = secrets.randbelow(DRAWN_MAX)
 
     async def schedule(self, request: Request) -> ScheduleMade:
         device = await self._access.device_or_operator(request)
@@ -132,10 +136,9 @@ class ScheduleRoutes:
         return CallScheduled(asking.account, ident, key, tag, at, url, "application/json", content)
 
     def _draw(self, asking: Asking) -> str:
-        """An id for a call. A retry of the request finds the first one by its idempotency key."""
-        self._drawn = (self._drawn + 1) % 100_000
-        device = asking.device or device_id(asking.account, 1)
-        return str(MessageId(self._time(), self._drawn, device, secrets.token_hex(8)))
+        """An id for a call, by no device of the account. A retry of the request finds it by its idempotency key."""
+        self._drawn = (self._drawn + 1) % DRAWN_MAX
+        return str(MessageId(self._time(), self._drawn, asking.account << DEVICE_BITS, secrets.token_hex(8)))
 
     async def scheduled(self, request: Request) -> ScheduleShown:
         asking = await self._asked_by(request)

@@ -29,6 +29,7 @@ from nightmail.model.records import (
     LetterExpired,
     Relisted,
     ScheduleLooked,
+    SchedulesSwept,
     Swept,
     Ticked,
     WakeLooked,
@@ -37,7 +38,8 @@ from nightmail.model.rows import Due, DueFor, DueHour, DueItem, Kept, Need
 from nightmail.model.rows import Shard as ShardRow
 
 from .rules import Steps
-from .state import ShardState, missing_pair, missing_row
+from .schedules.prefetch import needs_due
+from .state import ShardState, missing_row
 
 SECOND_MS = 1_000
 HOUR_MS = 3_600_000
@@ -51,6 +53,8 @@ SECOND_BITS, PART_BITS = 40, 56
 So the slots that fold 1 has opened, of whole seconds, keep their numbers.
 """
 NEXT_SLOT = 1 << SECOND_BITS
+SECOND_MASK = NEXT_SLOT - 1
+PARTS = SECOND_MS // SLOT_MS
 
 FIRES: Mapping[DueFor, Callable[[DueItem], AnyBody]] = {
     DueFor.EXPIRY: lambda item: Expired(item.device, item.lane, item.seq, item.planned),
@@ -60,6 +64,7 @@ FIRES: Mapping[DueFor, Callable[[DueItem], AnyBody]] = {
     DueFor.RELISTING: lambda item: Relisted(item.seq, fired=True),
     DueFor.GROUP_LOG: lambda item: GroupSwept(item.seq),
     DueFor.SCHEDULE: lambda item: ScheduleLooked(item.device, item.seq),
+    DueFor.SCHEDULE_PAGE: lambda item: SchedulesSwept(item.device, item.seq, item.planned),
     DueFor.WAKE: lambda item: WakeLooked(item.device, item.seq),
 }
 """What an item is for → the record that looks at it."""
@@ -127,7 +132,7 @@ def _first_slot(state: ShardState, moment: int) -> int:
 
 
 def moment_of_slot(shard: ShardRow, slot: int) -> int:
-    at_ms = (slot & NEXT_SLOT - 1) * SECOND_MS + (slot >> PART_BITS) * SLOT_MS
+    at_ms = (slot & SECOND_MASK) * SECOND_MS + (slot >> PART_BITS) * SLOT_MS
     return at_ms // _slot_ms(shard)
 
 
@@ -141,6 +146,14 @@ def hour_of(shard: ShardRow, moment: int) -> int:
 def needs_schedule(state: ShardState, moment: int, count: int, missing: list[Need]) -> None:
     """What `schedule` will touch for `count` items of one moment: the last slot and those opened behind it."""
     number = hour_of(state.shard, moment)
+    if state.knows_schedules:
+        slot = moment % PARTS << PART_BITS | moment // PARTS
+        if missing_row(state.due, Kept.DUE, slot, missing):
+            missing_row(state.due_hours, Kept.DUE_HOUR, number, missing)
+            return
+        due = state.due[slot]
+        if due is not None and len(due.items) + count <= state.shard.limits.slot_items:
+            return
     if missing_row(state.due_hours, Kept.DUE_HOUR, number, missing):
         return
     slot, _ = _last_slot(state, state.due_hours[number] or DueHour(), moment)
@@ -162,7 +175,16 @@ def look(state: ShardState, moment: int, count: int) -> None:
 
 
 def schedule(state: ShardState, moment: int, item: DueItem) -> None:
+    """Looks at every row before it changes the first, so a step that may be tried begins with it."""
     shard = state.shard
+    if state.knows_schedules:
+        # Most moments have one slot, with room. One that has more may get an item into its first.
+        slot = moment % PARTS << PART_BITS | moment // PARTS
+        due = state.due.rows[slot]
+        if due is not None and len(due.items) < shard.limits.slot_items:
+            due.items.append(item)
+            state.due.changed[slot] = state.offset
+            return
     number = hour_of(shard, moment)
     hour = state.due_hours[number] or DueHour()
     slot, behind = _last_slot(state, hour, moment)
@@ -182,7 +204,10 @@ def schedule(state: ShardState, moment: int, item: DueItem) -> None:
 def _last_slot(state: ShardState, hour: DueHour, moment: int) -> tuple[int, int]:
     """The slot of a moment that was opened last, or its first one; and where in the hour the next one goes."""
     slots, shard = hour.slots, state.shard
-    behind = bisect_right(slots, moment, key=lambda slot: moment_of_slot(shard, slot))
+    if shard.fold > 1:
+        behind = bisect_right(slots, moment, key=lambda slot: (slot & SECOND_MASK) * PARTS + (slot >> PART_BITS))
+    else:
+        behind = bisect_right(slots, moment, key=lambda slot: moment_of_slot(shard, slot))
     if behind and moment_of_slot(shard, slots[behind - 1]) == moment:
         return slots[behind - 1], behind
     return _first_slot(state, moment), behind
@@ -204,16 +229,8 @@ def needs_ticked(state: ShardState, _by: int, _ticked: Ticked) -> list[Need]:
         if not missing_row(state.due_hours, Kept.DUE_HOUR, number, missing):
             slot = state.due_hours.there(number).slots[0]
             if not missing_row(state.due, Kept.DUE, slot, missing) and state.knows_schedules:
-                _needs_schedules(state, slot, missing)
+                needs_due(state, state.due.there(slot).items[: state.shard.limits.tick_items], missing)
     return missing
-
-
-def _needs_schedules(state: ShardState, slot: int, missing: list[Need]) -> None:
-    """The schedules that are due, all together: each would be asked for by itself otherwise."""
-    for item in state.due.there(slot).items[: state.shard.limits.tick_items]:
-        if item.what is DueFor.SCHEDULE:
-            missing_pair(state.schedules, Kept.SCHEDULE, item.device, item.seq, missing)
-            missing_pair(state.schedule_contents, Kept.SCHEDULE_CONTENT, item.device, item.seq, missing)
 
 
 def step_ticked(state: ShardState, _by: int, _via: int, _ticked: Ticked) -> None:

@@ -16,7 +16,6 @@ from nightmail.model.limits import DAY_MS
 from nightmail.model.records import Discarded, LetterExpired, LettersSettled, Replayed, Sent
 from nightmail.model.refusals import AnyRefusal, LetterSettled, NotReplayable, UnknownLetter
 from nightmail.model.rows import DueFor, DueItem, Kept, Need
-from nightmail.model.schedule_rows import ScheduleState
 from nightmail.model.words import Lane, Reason
 
 from . import due, letter_pages, send
@@ -25,7 +24,7 @@ from .late_filing import file_late
 from .letters_seen import is_replayable
 from .pushes.outcomes import end_letter, needs_letter_ending
 from .rules import Steps, needs_nothing
-from .schedules.keeping import change_state, drop_content, forgotten_at, needs_change
+from .schedules.keeping import forget_later, needs_change
 from .schedules.looking import call
 from .settled_letters import settle
 from .state import ShardState, missing_row
@@ -110,9 +109,8 @@ def _give_up(state: ShardState, offset: int, letter: DeadLetter) -> None:
     elif letter.serial:
         key = letter.account, letter.serial
         schedule = state.schedules.there(key)
-        drop_content(state, *key)
-        schedule.letter, schedule.next_at = 0, forgotten_at(state, schedule)
-        change_state(state, *key, schedule, ScheduleState.FAILED)
+        schedule.letter, schedule.content = 0, None
+        forget_later(state, *key, schedule)
     elif letter.stamp:
         state.ledger.fail(Reason.EXPIRED, tell_failed(state, letter))
 

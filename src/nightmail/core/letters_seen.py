@@ -54,7 +54,6 @@ def needs_letter(state: ShardState, offset: int) -> list[Need]:
         (letter := state.dead_letters[offset]) and letter.serial
     ):
         missing_pair(state.schedules, Kept.SCHEDULE, letter.account, letter.serial, missing)
-        missing_pair(state.schedule_contents, Kept.SCHEDULE_CONTENT, letter.account, letter.serial, missing)
     return missing
 
 
@@ -85,8 +84,7 @@ def _called(state: ShardState, letter: DeadLetter) -> OriginalMessage:
     schedule = state.schedules[letter.account, letter.serial]
     if schedule is None or not isinstance(schedule.target, CallTarget):
         return OriginalMessage(sender=letter.account)
-    row = state.schedule_contents[letter.account, letter.serial]
-    content = (row.content.content,) if row and isinstance(row.content, CallContent) else ()
+    content = (schedule.content.content,) if isinstance(schedule.content, CallContent) else ()
     return OriginalMessage(schedule.id, letter.account, schedule.target.url, content, schedule.made_at)
 
 

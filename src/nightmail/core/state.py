@@ -43,7 +43,7 @@ from nightmail.model.rows import (
     Stream,
     queue_id,
 )
-from nightmail.model.schedule_rows import AccountSchedules, Schedule, ScheduleContent, ScheduleName, SchedulePage
+from nightmail.model.schedule_rows import AccountSchedules, Schedule, ScheduleName, SchedulePage
 
 from .gaps import gap_at
 
@@ -123,6 +123,11 @@ class Table(MutableMapping[K, R | None]):
         self.rows[key] = row
         self.changed[key] = offset
 
+    def add(self, key: K, row: R, offset: int) -> None:
+        """A row whose key was never used before, so that nobody need look whether there is one."""
+        self.rows[key] = row
+        self.changed[key] = offset
+
     def there(self, key: K) -> R:
         """The row under `key`, which must exist: asking for another is our mistake."""
         row = self.rows[key]
@@ -195,7 +200,6 @@ class ShardState:
         self.at_head: Table[int, AtHead] = Table(AtHead)
         self.account_schedules: Table[int, AccountSchedules] = Table(AccountSchedules)
         self.schedules: Table[tuple[int, int], Schedule] = Table(Schedule)
-        self.schedule_contents: Table[tuple[int, int], ScheduleContent] = Table(ScheduleContent)
         self.schedule_pages: Table[tuple[int, int], SchedulePage] = Table(SchedulePage)
         self.schedule_names: Table[tuple[int, int], ScheduleName] = Table(ScheduleName)
         self.pushes: Table[int, PushTarget] = Table(PushTarget)
@@ -204,7 +208,6 @@ class ShardState:
             Kept.MEMBER: self.members,
             Kept.CHAIN: self.chain,
             Kept.SCHEDULE: self.schedules,
-            Kept.SCHEDULE_CONTENT: self.schedule_contents,
             Kept.SCHEDULE_PAGE: self.schedule_pages,
             Kept.SCHEDULE_NAME: self.schedule_names,
         }

@@ -38,7 +38,7 @@ from .groups import receipts as group_receipts
 from .pushes import looking as wake_looking
 from .pushes import outcomes, tokens
 from .rules import Fold
-from .schedules import firing, looking, settling, taking
+from .schedules import firing, forgetting, looking, settling, taking
 from .schedules import reading as schedule_reading
 from .state import COMING_FOLD, NEWEST_FOLD
 
@@ -70,6 +70,7 @@ MODULES = (
     looking,
     firing,
     settling,
+    forgetting,
     schedule_reading,
     letter_endings,
     tokens,

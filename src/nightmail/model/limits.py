@@ -20,7 +20,7 @@ class FoldLimits(Struct, frozen=True, array_like=True):
     """How long an undelivered entry lives; 0 is never."""
     ahead_ms: int = 2_000
     """How far past the server's clock a stamp may go to stand after what its sender had seen."""
-    tick_items: int = 256
+    tick_items: int = 512
     """Due items handled by one `Ticked`, so that time passing never stops the loop for long."""
     blocked_accounts: int = 10_000
     """Accounts one account may block: its block list is one row."""

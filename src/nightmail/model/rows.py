@@ -17,7 +17,7 @@ from .letter_rows import DeadLetter, LetterClasses, LetterPage
 from .limits import FoldLimits
 from .mutable import mutable
 from .push_rows import PushTarget
-from .schedule_rows import AccountSchedules, Schedule, ScheduleContent, ScheduleName, SchedulePage
+from .schedule_rows import AccountSchedules, Schedule, ScheduleName, SchedulePage
 from .spans import Spans
 from .words import Kind, Lane, MessageState, Platform, Reason
 
@@ -46,7 +46,6 @@ class Kept(IntEnum):
     ACCOUNT_GROUPS = 24
     AT_HEAD = 25
     SCHEDULE = 30
-    SCHEDULE_CONTENT = 31
     ACCOUNT_SCHEDULES = 32
     SCHEDULE_PAGE = 33
     SCHEDULE_NAME = 34
@@ -54,7 +53,7 @@ class Kept(IntEnum):
 
 
 PAIRED = frozenset({
-    Kept.STREAM, Kept.MEMBER, Kept.CHAIN, Kept.SCHEDULE, Kept.SCHEDULE_CONTENT, Kept.SCHEDULE_PAGE, Kept.SCHEDULE_NAME,
+    Kept.STREAM, Kept.MEMBER, Kept.CHAIN, Kept.SCHEDULE, Kept.SCHEDULE_PAGE, Kept.SCHEDULE_NAME,
 })  # fmt: skip
 """Tables whose rows have two numbers for a key."""
 
@@ -175,6 +174,8 @@ class DueFor(IntEnum):
     """The log of the group `seq` is looked through for entries that everybody has."""
     SCHEDULE = 24
     """The schedule `seq` of an account, whose number stands in place of the device's."""
+    SCHEDULE_PAGE = 25
+    """Likewise, its page `seq` is looked through for schedules to forget."""
     WAKE = 32
     """A mailbox whose device may have to be woken; `seq` is the moment that this was planned for."""
 
@@ -480,7 +481,6 @@ Row: TypeAlias = (
     | AccountGroups
     | AtHead
     | Schedule
-    | ScheduleContent
     | AccountSchedules
     | SchedulePage
     | ScheduleName

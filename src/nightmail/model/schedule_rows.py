@@ -1,7 +1,7 @@
 """What is remembered of messages for later, on their author's shard. `rows.py` says what holds for every row.
 
-A schedule is several rows, because they change at different times: its content never changes until it goes, its state
-does, and many states are looked at together when a person lists them.
+A schedule is one row with its content, and one byte in a page: many states are looked at together when a person lists
+them. Its name is a row of its own, by which it is found.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 from enum import IntEnum
 from typing import TypeAlias
+from zlib import crc32
 
 from msgspec import Struct, field
 
 from .envelopes import Envelope
+from .ids import DEVICE_BITS
 from .words import Kind
 
 SCHEDULED_FROM = 1 << 52
@@ -39,7 +41,7 @@ class ScheduleState(IntEnum):
 
     @property
     def is_open(self) -> bool:
-        return self in (ScheduleState.PENDING, ScheduleState.PROCESSING)
+        return self < ScheduleState.DELIVERED
 
 
 class PairTarget(Struct, frozen=True, array_like=True, gc=False, tag=1):
@@ -80,10 +82,7 @@ class CallContent(Struct, frozen=True, array_like=True, gc=False, tag=3):
     content: bytes
 
 
-class ScheduleContent(Struct, array_like=True):
-    """Under (account, serial). Gone when the schedule is final; of a failed call, when its dead letter is settled."""
-
-    content: PairContent | GroupContent | CallContent
+Content: TypeAlias = PairContent | GroupContent | CallContent
 
 
 class Schedule(Struct, array_like=True):
@@ -100,9 +99,12 @@ class Schedule(Struct, array_like=True):
     deliver_at: int
     size: int
     """Bytes of its content."""
+    content: Content | None
+    """None once it is final; of a failed call, once its dead letter is settled."""
     state: ScheduleState = ScheduleState.PENDING
     next_at: int = 0
-    """It is looked at then, and nothing is done with it before."""
+    """It is looked at then, and nothing is done with it before. Of one that has ended: it is forgotten then; 0: not
+    before its dead letter is settled."""
     key: int = 0
     """The number of its idempotency key; 0: it has none."""
     retry_count: int = 0
@@ -141,30 +143,50 @@ class AccountSchedules(Struct, array_like=True):
     """Of these, to webhooks."""
     bytes: int = 0
     """Of their content."""
+    sequences: dict[int, int] = field(default_factory=dict)
+    """Device index → the highest sequence in the ids of its schedules. An id with a higher one is new."""
 
 
 class SchedulePage(Struct, array_like=True):
     """The states of 256 schedules, under (account, page): one byte each."""
 
     states: bytearray = field(default_factory=lambda: bytearray(PAGE_STATES))
+    sweep_at: int = 0
+    """It is looked through for schedules to forget then; 0: none of them has ended."""
 
 
 class ScheduleName(Struct, array_like=True):
-    """Which schedule has an id or an idempotency key, under (account, `name_number`)."""
+    """Which schedule has an id or an idempotency key, under (account, `id_number` or `key_number`)."""
 
     name: str
     serial: int
 
 
+INDEX_MASK = (1 << DEVICE_BITS) - 1
+SEQUENCE_BITS = 40
+"""A sequence has 12 digits at most."""
+CHECK_BITS = 10
+_KEYS = 1 << SEQUENCE_BITS + CHECK_BITS + DEVICE_BITS
+
+
+def device_and_sequence(ident: str) -> tuple[int, int]:
+    """Which of its account's devices made an id, and its sequence there."""
+    device, _, sequence, _ = ident.split(":")
+    return int(device, 16) & INDEX_MASK, int(sequence)
+
+
 def id_number(ident: str) -> int:
-    return _number(b"id", ident)
+    """Grows with the sequence, so that new names of a device stand together, and none has the number of an older one.
+
+    Two ids of one device with the same sequence, which no honest client makes, may have the same number: then the
+    second is refused as reused.
+    """
+    index, sequence = device_and_sequence(ident)
+    check = crc32(ident.encode()) & (1 << CHECK_BITS) - 1
+    return (index << SEQUENCE_BITS | sequence) << CHECK_BITS | check
 
 
 def key_number(key: str) -> int:
-    return _number(b"key", key)
-
-
-def _number(of: bytes, text: str) -> int:
-    """62 bits, never 0. Two texts of one account with the same number are refused as reused."""
-    digest = hashlib.blake2b(text.encode(), digest_size=8, person=of).digest()
-    return int.from_bytes(digest, "big") >> 2 | 1
+    """Never 0, nor the number of an id. Two keys of one account with the same number are refused as reused."""
+    digest = hashlib.blake2b(key.encode(), digest_size=8, person=b"key").digest()
+    return _KEYS | int.from_bytes(digest, "big") >> 2

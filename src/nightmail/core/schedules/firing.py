@@ -27,8 +27,8 @@ def needs_fired(state: ShardState, _by: int, fired: Fired) -> list[Need]:
 
 def step_fired(state: ShardState, _by: int, _via: int, fired: Fired) -> None:
     by, to = fired.by, fired.to
-    account = state.accounts[to]
-    stream = state.streams[by, to] or Stream()
+    account = state.accounts.rows[to]
+    stream = state.streams.rows[by, to] or Stream()
     sent = _as_sent(fired, stream.scheduled + 1, account)
     if refusal := _check(state, account, by, sent):
         outcome = FiringOutcome.STALE if isinstance(refusal, StaleDevices) else FiringOutcome.REFUSED
@@ -44,8 +44,11 @@ def step_fired(state: ShardState, _by: int, _via: int, fired: Fired) -> None:
 
 
 def _check(state: ShardState, account: Account | None, by: int, sent: Sent) -> AnyRefusal | None:
+    is_blocked = account is not None and account_of(by) in account.blocked
+    if is_blocked:
+        state.known.rows[sent.to]
     refusal = send.check(state, account, by, sent)
-    if refusal is None and account is not None and account_of(by) in account.blocked:
+    if refusal is None and is_blocked:
         return shares.withhold(state, by, sent)
     return refusal
 
@@ -58,3 +61,4 @@ def _as_sent(fired: Fired, count: int, account: Account | None) -> Sent:
 
 
 STEPS: Steps = {5: {Fired: (needs_fired, step_fired)}}
+OPTIMISTIC = {Fired}

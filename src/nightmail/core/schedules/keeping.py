@@ -1,10 +1,10 @@
-"""The rows of one schedule, changed together: its state, its content, the page that lists it, what is open in all.
+"""The rows of one schedule, changed together: its state and content, the page that lists it, what is open in all.
 
 Knows:   one account's schedules.
 Touches: those rows, and the receipts of the account's devices, by which they learn that something has changed.
 
-A change says when the schedule is to be looked at next (`next_at`); `looking.py` plans that, so only there due rows
-are needed.
+A change says when the schedule is to be looked at next (`next_at`) or forgotten; `looking.py` and `forgetting.py` plan
+that, so only there due rows are needed.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ from nightmail.core.receipts import note
 from nightmail.core.state import ShardState, missing_pair, missing_row
 from nightmail.model.ids import SERVER
 from nightmail.model.limits import DAY_MS
-from nightmail.model.records import Receipted, ScheduleLooked
+from nightmail.model.records import Receipted, ScheduleLooked, SchedulesSwept
 from nightmail.model.rows import Kept, Need, PendingReceipt
 from nightmail.model.schedule_rows import (
-    NO_STATE,
     PAGE_STATES,
     AccountSchedules,
     CallTarget,
     Schedule,
-    SchedulePage,
     ScheduleState,
     id_number,
 )
@@ -36,6 +34,12 @@ PAST_MS = 60_000
 KEPT_MS = 30 * DAY_MS
 """What went into a conversation is shown for so long at least, unless messages live shorter."""
 
+SWEEP_MS = 3_600_000
+"""A page is looked through once in this time: a schedule may be shown for so much longer than it must be."""
+
+DELIVERED = ScheduleState.DELIVERED
+"""This and whatever follows it is an end."""
+
 # --- what must be in memory -------------------------------------------------------------------
 
 
@@ -44,7 +48,6 @@ def needs_change(state: ShardState, account: int, serial: int, missing: list[Nee
     needs_hearers(state, account, missing)
     missing_row(state.account_schedules, Kept.ACCOUNT_SCHEDULES, account, missing)
     missing_pair(state.schedule_pages, Kept.SCHEDULE_PAGE, account, serial // PAGE_STATES, missing)
-    missing_pair(state.schedule_contents, Kept.SCHEDULE_CONTENT, account, serial, missing)
     if missing_pair(state.schedules, Kept.SCHEDULE, account, serial, missing):
         return None
     return state.schedules[account, serial]
@@ -78,28 +81,56 @@ def find(state: ShardState, account: int, ident: str) -> tuple[int, Schedule] | 
     return (name.serial, schedule) if schedule else None
 
 
+def look_at_end(state: ShardState, account: int, serial: int) -> Schedule | None:
+    """The schedule. Raise KeyError unless everything that `end` will touch is in memory."""
+    schedule, row = state.schedules.rows[account, serial], state.accounts.rows[account]
+    state.account_schedules.rows[account]
+    state.schedule_pages.rows[account, serial // PAGE_STATES]
+    for device in row.devices if row else ():
+        state.receipts.rows[device]
+    return schedule
+
+
 # --- changing ---------------------------------------------------------------------------------
 
 
 def change_state(state: ShardState, account: int, serial: int, schedule: Schedule, new: ScheduleState) -> None:
-    """Give a schedule another state, and have it looked at when `next_at` says."""
-    before, schedule.state = schedule.state, new
-    if before.is_open is not new.is_open:
-        _count(state, account, schedule, 1 if new.is_open else -1)
-    state.schedules.put((account, serial), schedule, state.offset)
-    _mark(state, account, serial, new)
-    if schedule.next_at:
-        state.derived.append(ScheduleLooked(account, serial))
+    """Give a schedule another state."""
+    page_key = account, serial // PAGE_STATES
+    page = state.schedule_pages.rows[page_key]
+    assert page is not None
+    was_open, is_open = schedule.state < DELIVERED, new < DELIVERED
+    if was_open is not is_open:
+        _count(state, account, schedule, 1 if is_open else -1)
+    schedule.state = page.states[serial % PAGE_STATES] = new
+    state.schedules.changed[account, serial] = state.offset
+    state.schedule_pages.changed[page_key] = state.offset
+
+
+def look_again(state: ShardState, account: int, serial: int) -> None:
+    """`next_at` has changed: have that planned."""
+    state.derived.append(ScheduleLooked(account, serial))
 
 
 def end(state: ShardState, account: int, serial: int, schedule: Schedule, new: ScheduleState, error: str = "") -> None:
     """Final. The content goes, and the account's devices learn it."""
-    schedule.ended_at, schedule.error = state.now, error
+    schedule.ended_at, schedule.error, schedule.content = state.now, error, None
     schedule.is_stale = schedule.is_calling = False
-    schedule.next_at = forgotten_at(state, schedule)
-    drop_content(state, account, serial)
     change_state(state, account, serial, schedule, new)
+    forget_later(state, account, serial, schedule)
     tell_news(state, account, serial)
+
+
+def forget_later(state: ShardState, account: int, serial: int, schedule: Schedule) -> None:
+    """It has ended: have its page looked through when it was shown for long enough."""
+    number = serial // PAGE_STATES
+    page = state.schedule_pages.there((account, number))
+    schedule.next_at = at = forgotten_at(state, schedule)
+    state.schedules.changed[account, serial] = state.offset
+    if not page.sweep_at or at < page.sweep_at - SWEEP_MS:
+        page.sweep_at = at
+        state.schedule_pages.changed[account, number] = state.offset
+        state.derived.append(SchedulesSwept(account, number, at))
 
 
 def forgotten_at(state: ShardState, schedule: Schedule) -> int:
@@ -113,50 +144,12 @@ def forgotten_at(state: ShardState, schedule: Schedule) -> int:
     return max(state.now + kept_ms, schedule.deliver_at + PAST_MS + 1)
 
 
-def drop_content(state: ShardState, account: int, serial: int) -> None:
-    if state.schedule_contents[account, serial] is not None:
-        state.schedule_contents.put((account, serial), None, state.offset)
-
-
 def _count(state: ShardState, account: int, schedule: Schedule, sign: int) -> None:
     own = state.account_schedules[account] or AccountSchedules()
     own.open += sign
     own.bytes += sign * schedule.size
     own.calls += sign * isinstance(schedule.target, CallTarget)
     state.account_schedules.put(account, own, state.offset)
-
-
-def _mark(state: ShardState, account: int, serial: int, new: int) -> None:
-    page = state.schedule_pages[account, serial // PAGE_STATES] or SchedulePage()
-    page.states[serial % PAGE_STATES] = new
-    state.schedule_pages.put((account, serial // PAGE_STATES), page, state.offset)
-
-
-def begin(state: ShardState, account: int, schedule: Schedule) -> int:
-    """A new schedule: it takes the account's next serial, and is looked at at its time."""
-    own = state.account_schedules[account] or AccountSchedules()
-    own.last = serial = own.last + 1
-    state.account_schedules.put(account, own, state.offset)
-    _count(state, account, schedule, 1)
-    schedule.next_at = schedule.deliver_at
-    change_state(state, account, serial, schedule, ScheduleState.PENDING)
-    return serial
-
-
-def forget(state: ShardState, account: int, serial: int, schedule: Schedule) -> None:
-    """It was shown for long enough. Its names go, too, and a page that lists nothing any more."""
-    state.schedules.put((account, serial), None, state.offset)
-    state.schedule_names.put((account, id_number(schedule.id)), None, state.offset)
-    if schedule.key:
-        state.schedule_names.put((account, schedule.key), None, state.offset)
-    _mark(state, account, serial, NO_STATE)
-    number, own = serial // PAGE_STATES, state.account_schedules[account] or AccountSchedules()
-    page = state.schedule_pages.there((account, number))
-    if number < own.last // PAGE_STATES and not any(page.states):
-        state.schedule_pages.put((account, number), None, state.offset)
-        if own.first // PAGE_STATES == number:
-            own.first = (number + 1) * PAGE_STATES
-            state.account_schedules.put(account, own, state.offset)
 
 
 # --- news -------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""A schedule is looked at: its time may have come, to be fired, called out, given up or forgotten.
+"""A schedule is looked at: its time may have come, to be fired, called out or given up.
 
-Knows:   one schedule, its content, and its author's devices.
+Knows:   one schedule, and its author's devices.
 Touches: its rows and the due rows; through `tell`, the shard that it is for; through an effect, the outlet.
 Never:   does anything before `next_at`: what comes earlier is planned for then.
 """
@@ -26,11 +26,10 @@ from nightmail.model.schedule_rows import (
     Schedule,
     SchedulePage,
     ScheduleState,
-    id_number,
 )
 from nightmail.model.words import Lane
 
-from .keeping import change_state, end, forget, needs_change
+from .keeping import change_state, end, look_again, look_at_end, needs_change
 
 PENDING, PROCESSING, FAILED = ScheduleState.PENDING, ScheduleState.PROCESSING, ScheduleState.FAILED
 
@@ -41,38 +40,38 @@ def needs_looked(state: ShardState, _by: int, looked: ScheduleLooked) -> list[Ne
     if missing_pair(state.schedules, Kept.SCHEDULE, account, serial, missing):
         return missing
     schedule = state.schedules[account, serial]
-    if schedule is None or not schedule.next_at:
+    if schedule is None or not schedule.next_at or not schedule.state.is_open:
         return missing
     if _waits(state, schedule):
         due.needs_schedule(state, due.moment_of(state, schedule.next_at), 1, missing)
-    elif schedule.state.is_open:
-        needs_change(state, account, serial, missing)
     else:
-        missing_row(state.account_schedules, Kept.ACCOUNT_SCHEDULES, account, missing)
-        missing_pair(state.schedule_pages, Kept.SCHEDULE_PAGE, account, serial // PAGE_STATES, missing)
-        for number in (id_number(schedule.id), *([schedule.key] if schedule.key else ())):
-            missing_pair(state.schedule_names, Kept.SCHEDULE_NAME, account, number, missing)
+        needs_change(state, account, serial, missing)
     return missing
 
 
 def step_looked(state: ShardState, _by: int, _via: int, looked: ScheduleLooked) -> None:
     account, serial = looked.account, looked.serial
-    schedule = state.schedules[account, serial]
-    if schedule is None or not schedule.next_at:
+    schedule = state.schedules.rows[account, serial]
+    if schedule is None or not schedule.next_at or not schedule.state.is_open:
         return
     if _waits(state, schedule):
-        moment = due.moment_of(state, schedule.next_at)
-        due.schedule(state, moment, DueItem(account, Lane.NORMAL, serial, DueFor.SCHEDULE))
-    elif not schedule.state.is_open:
-        forget(state, account, serial, schedule)
-    elif isinstance(schedule.target, CallTarget):
+        plan_look(state, account, serial, schedule)
+        return
+    if type(schedule.target) is CallTarget:
+        state.schedule_pages.rows[account, serial // PAGE_STATES]
         if not schedule.is_calling:
             schedule.attempt += 1
         call(state, account, serial, schedule)
     elif schedule.is_stale:
+        look_at_end(state, account, serial)
         end(state, account, serial, schedule, FAILED, "stale_devices")
     else:
         _fire(state, account, serial, schedule)
+
+
+def plan_look(state: ShardState, account: int, serial: int, schedule: Schedule) -> None:
+    moment = due.moment_of(state, schedule.next_at)
+    due.schedule(state, moment, DueItem(account, Lane.NORMAL, serial, DueFor.SCHEDULE))
 
 
 def _waits(state: ShardState, schedule: Schedule) -> bool:
@@ -87,14 +86,14 @@ def _waits(state: ShardState, schedule: Schedule) -> bool:
 
 
 def _fire(state: ShardState, account: int, serial: int, schedule: Schedule) -> None:
-    row = state.accounts[account]
+    row = state.accounts.rows[account]
     if row is None or schedule.by not in row.devices:
+        look_at_end(state, account, serial)
         end(state, account, serial, schedule, FAILED, "device_removed")
         return
-    content = state.schedule_contents.there((account, serial)).content
-    s = schedule
-    s.first_attempt, s.last_attempt, s.next_at = s.first_attempt or state.now, state.now, 0
     change_state(state, account, serial, schedule, PROCESSING)
+    s, content = schedule, schedule.content
+    s.first_attempt, s.last_attempt, s.next_at = s.first_attempt or state.now, state.now, 0
     if isinstance(s.target, PairTarget):
         assert isinstance(content, PairContent)
         state.tell(s.target.to, Fired(serial, s.by, s.target.to, s.id, s.tag, s.kind, s.life_ms, content))
@@ -109,13 +108,13 @@ def _fire(state: ShardState, account: int, serial: int, schedule: Schedule) -> N
 
 def call(state: ShardState, account: int, serial: int, schedule: Schedule) -> None:
     """Have the present attempt called out; and again, if nobody says what became of it."""
-    content = state.schedule_contents.there((account, serial)).content
+    s, content = schedule, schedule.content
     assert isinstance(content, CallContent)
     assert isinstance(schedule.target, CallTarget)
-    s = schedule
     s.is_calling, s.first_attempt, s.last_attempt = True, s.first_attempt or state.now, state.now
     s.next_at = state.now + state.shard.limits.call_patience_ms
     change_state(state, account, serial, schedule, PROCESSING)
+    look_again(state, account, serial)
     state.effects.append(
         Call(account, serial, s.attempt, s.id, schedule.target.url, content.content_type, content.content)
     )
@@ -156,3 +155,4 @@ STEPS: Steps = {
         SchedulesEnded: (needs_ended, step_ended),
     }
 }
+OPTIMISTIC = {ScheduleLooked}

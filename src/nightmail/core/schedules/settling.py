@@ -21,7 +21,7 @@ from nightmail.model.rows import Kept, Need
 from nightmail.model.schedule_rows import CallTarget, PairContent, PairTarget, Schedule, ScheduleState
 from nightmail.model.words import Lane
 
-from .keeping import change_state, end, needs_change, tell_news
+from .keeping import change_state, end, look_again, look_at_end, needs_change, tell_news
 
 PROCESSING, DELIVERED, FAILED = ScheduleState.PROCESSING, ScheduleState.DELIVERED, ScheduleState.FAILED
 
@@ -36,12 +36,12 @@ def needs_firing_settled(state: ShardState, _by: int, settled: FiringSettled) ->
 
 def step_firing_settled(state: ShardState, _by: int, _via: int, settled: FiringSettled) -> None:
     account, serial = settled.account, settled.serial
-    schedule = state.schedules[account, serial]
+    schedule = look_at_end(state, account, serial)
     assert schedule is not None
     assert schedule.state is PROCESSING, schedule.state
     if settled.outcome is FiringOutcome.FILED:
         schedule.n, schedule.at, schedule.group_seq = settled.n, settled.at, settled.group_seq
-        _miss_copies(state, account, serial, schedule)
+        _miss_copies(state, account, schedule)
         end(state, account, serial, schedule, DELIVERED)
     elif settled.outcome is FiringOutcome.REFUSED:
         end(state, account, serial, schedule, FAILED, settled.error)
@@ -49,19 +49,16 @@ def step_firing_settled(state: ShardState, _by: int, _via: int, settled: FiringS
         _wait_for_reseal(state, account, serial, schedule)
 
 
-def _miss_copies(state: ShardState, account: int, serial: int, schedule: Schedule) -> None:
+def _miss_copies(state: ShardState, account: int, schedule: Schedule) -> None:
     """Where it was sealed for no device of the author's own, and there are some by now, the author hears of each."""
-    row = state.accounts[account]
-    content = state.schedule_contents.there((account, serial)).content
-    if row is None or not isinstance(schedule.target, PairTarget) or schedule.target.to == account:
+    row, target, content = state.accounts.rows[account], schedule.target, schedule.content
+    if row is None or not isinstance(target, PairTarget) or target.to == account:
         return
     assert isinstance(content, PairContent)
     if not content.own_envelopes and any(device != schedule.by for device in row.listed):
         s = schedule
         state.ledger.carried += 1
-        state.derived.append(
-            Copied(s.by, schedule.target.to, Lane.NORMAL, s.n, s.id, s.tag, s.kind, None, s.life_ms, s.at, ())
-        )
+        state.derived.append(Copied(s.by, target.to, Lane.NORMAL, s.n, s.id, s.tag, s.kind, None, s.life_ms, s.at, ()))
 
 
 def _wait_for_reseal(state: ShardState, account: int, serial: int, schedule: Schedule) -> None:
@@ -70,6 +67,7 @@ def _wait_for_reseal(state: ShardState, account: int, serial: int, schedule: Sch
     schedule.retry_count += 1
     schedule.next_at = schedule.deliver_at + state.shard.limits.reseal_ms
     change_state(state, account, serial, schedule, ScheduleState.PENDING)
+    look_again(state, account, serial)
     tell_news(state, account, serial)
 
 
@@ -134,6 +132,7 @@ def _failed(state: ShardState, ended: CallEnded, schedule: Schedule) -> None:
         asked_ms = min(ended.retry_after_ms, state.shard.limits.retry_after_ms)
         schedule.next_at = state.now + max(delay, asked_ms)
         change_state(state, account, serial, schedule, PROCESSING)
+        look_again(state, account, serial)
         return
     _bury(state, ended, schedule)
     # It is shown as long as its letter waits; its content waits with it.
@@ -164,3 +163,4 @@ STEPS: Steps = {
         CallEnded: (needs_call_ended, step_call_ended),
     }
 }
+OPTIMISTIC = {FiringSettled}

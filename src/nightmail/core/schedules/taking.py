@@ -8,6 +8,7 @@ Each is safe to repeat: a client that lost the answer asks again, and gets the s
 
 from __future__ import annotations
 
+from nightmail.core import due
 from nightmail.core.rights import check_rights
 from nightmail.core.rules import Steps
 from nightmail.core.state import ShardState, missing_pair, missing_row
@@ -38,15 +39,17 @@ from nightmail.model.schedule_rows import (
     GroupContent,
     PairContent,
     Schedule,
-    ScheduleContent,
     ScheduleName,
+    SchedulePage,
     ScheduleState,
+    device_and_sequence,
     id_number,
     key_number,
 )
 from nightmail.model.words import Kind
 
-from .keeping import PAST_MS, begin, change_state, end, find, needs_named
+from .keeping import PAST_MS, end, find, look_again, needs_named
+from .looking import plan_look
 
 # --- scheduling -------------------------------------------------------------------------------
 
@@ -55,58 +58,98 @@ def needs_taken(state: ShardState, by: int, wish: Scheduled | CallScheduled) -> 
     account = wish.home(by)
     missing: list[Need] = []
     missing_row(state.accounts, Kept.ACCOUNT, account, missing)
-    names = [id_number(wish.id)]
+    if not missing_row(state.account_schedules, Kept.ACCOUNT_SCHEDULES, account, missing):
+        own = state.account_schedules[account] or AccountSchedules()
+        if not _has_new_page(own):
+            missing_pair(state.schedule_pages, Kept.SCHEDULE_PAGE, account, (own.last + 1) // PAGE_STATES, missing)
+        for number in _names(own, wish):
+            if not missing_pair(state.schedule_names, Kept.SCHEDULE_NAME, account, number, missing) and (
+                name := state.schedule_names[account, number]
+            ):
+                missing_pair(state.schedules, Kept.SCHEDULE, account, name.serial, missing)
+    if wish.deliver_at > state.now:
+        due.needs_schedule(state, due.moment_of(state, wish.deliver_at), 1, missing)
+    return missing
+
+
+def _names(own: AccountSchedules, wish: Scheduled | CallScheduled) -> list[int]:
+    """The names of a wish that another schedule may have."""
+    names = [] if _is_new(own, wish.id) else [id_number(wish.id)]
     if isinstance(wish, CallScheduled) and wish.key:
         names.append(key_number(wish.key))
-    for number in names:
-        if not missing_pair(state.schedule_names, Kept.SCHEDULE_NAME, account, number, missing) and (
-            name := state.schedule_names[account, number]
-        ):
-            missing_pair(state.schedules, Kept.SCHEDULE, account, name.serial, missing)
-    if not missing_row(state.account_schedules, Kept.ACCOUNT_SCHEDULES, account, missing):
-        serial = (state.account_schedules[account] or AccountSchedules()).last + 1
-        missing_pair(state.schedules, Kept.SCHEDULE, account, serial, missing)
-        missing_pair(state.schedule_contents, Kept.SCHEDULE_CONTENT, account, serial, missing)
-        missing_pair(state.schedule_pages, Kept.SCHEDULE_PAGE, account, serial // PAGE_STATES, missing)
-    return missing
+    return names
+
+
+def _is_new(own: AccountSchedules, ident: str) -> bool:
+    """No schedule that is kept has this id, nor its number: so nobody need look for it."""
+    index, sequence = device_and_sequence(ident)
+    return sequence > own.sequences.get(index, -1)
+
+
+def _has_new_page(own: AccountSchedules) -> bool:
+    """Whether the next serial opens a page."""
+    return not own.last or not (own.last + 1) % PAGE_STATES
 
 
 def step_scheduled(state: ShardState, by: int, via: int, wish: Scheduled) -> None:
     account, content = account_of(by), wish.content
     schedule = Schedule(
-        wish.id, by, wish.tag, wish.kind, wish.life_ms, wish.target, state.now, wish.deliver_at, size_of(content)
-    )
-    state.effects.append(Answer(via, _take(state, by, account, schedule, content, "")))
+        wish.id, by, wish.tag, wish.kind, wish.life_ms, wish.target, state.now, wish.deliver_at, size_of(content),
+        content,
+    )  # fmt: skip
+    state.effects.append(Answer(via, _take(state, by, account, schedule, "")))
 
 
 def step_call_scheduled(state: ShardState, by: int, via: int, wish: CallScheduled) -> None:
-    content = CallContent(wish.content_type, wish.content)
     schedule = Schedule(
-        wish.id, SERVER, wish.tag, Kind.TEXT, 0, CallTarget(wish.url), state.now, wish.deliver_at, len(wish.content)
-    )
-    state.effects.append(Answer(via, _take(state, by, wish.account, schedule, content, wish.key)))
+        wish.id, SERVER, wish.tag, Kind.TEXT, 0, CallTarget(wish.url), state.now, wish.deliver_at, len(wish.content),
+        CallContent(wish.content_type, wish.content),
+    )  # fmt: skip
+    state.effects.append(Answer(via, _take(state, by, wish.account, schedule, wish.key)))
 
 
-def _take(
-    state: ShardState, by: int, account: int, schedule: Schedule, content: PairContent | GroupContent | CallContent,
-    key: str,
-) -> Said:  # fmt: skip
+def _take(state: ShardState, by: int, account: int, schedule: Schedule, key: str) -> Said:
+    """Every row is looked at before the first is changed."""
+    row, own = state.accounts.rows[account], state.account_schedules.rows[account] or AccountSchedules()
+    serial = own.last + 1
+    page_key = account, serial // PAGE_STATES
+    page = SchedulePage() if (opens := _has_new_page(own)) else state.schedule_pages.there(page_key)
+    is_new = _is_new(own, schedule.id)
     said = (
-        check_rights(by, state.accounts[account], account)
+        check_rights(by, row, account)
         or (_taken_before(state, account, key_number(key), key, schedule) if key else None)
-        or _taken_before(state, account, id_number(schedule.id), schedule.id, schedule)
-        or _check(state, account, schedule)
+        or (None if is_new else _taken_before(state, account, id_number(schedule.id), schedule.id, schedule))
+        or _check(state, own, schedule)
     )
     if said is not None:
         return said
+    schedule.next_at = schedule.deliver_at
+    if schedule.next_at > state.now:
+        plan_look(state, account, serial, schedule)
+    else:
+        look_again(state, account, serial)
+    _begin(state, account, serial, own, schedule)
+    page.states[serial % PAGE_STATES] = schedule.state
+    put_page = state.schedule_pages.add if opens else state.schedule_pages.put
+    put_page(page_key, page, state.offset)
+    put_name = state.schedule_names.add if is_new else state.schedule_names.put
+    put_name((account, id_number(schedule.id)), ScheduleName(schedule.id, serial), state.offset)
     if key:
         schedule.key = key_number(key)
-    serial = begin(state, account, schedule)
-    state.schedule_contents.put((account, serial), ScheduleContent(content), state.offset)
-    state.schedule_names.put((account, id_number(schedule.id)), ScheduleName(schedule.id, serial), state.offset)
-    if key:
         state.schedule_names.put((account, schedule.key), ScheduleName(key, serial), state.offset)
     return ScheduleTaken(schedule.id, serial, schedule.deliver_at)
+
+
+def _begin(state: ShardState, account: int, serial: int, own: AccountSchedules, schedule: Schedule) -> None:
+    """It takes the account's next serial, and is counted."""
+    index, sequence = device_and_sequence(schedule.id)
+    own.sequences[index] = max(sequence, own.sequences.get(index, 0))
+    own.last = serial
+    own.open += 1
+    own.bytes += schedule.size
+    own.calls += isinstance(schedule.target, CallTarget)
+    state.account_schedules.put(account, own, state.offset)
+    state.schedules.add((account, serial), schedule, state.offset)
 
 
 def _taken_before(state: ShardState, account: int, number: int, text: str, schedule: Schedule) -> Said | None:
@@ -120,8 +163,8 @@ def _taken_before(state: ShardState, account: int, number: int, text: str, sched
     return ScheduleTaken(before.id, name.serial, before.deliver_at)
 
 
-def _check(state: ShardState, account: int, schedule: Schedule) -> AnyRefusal | None:
-    limits, own = state.shard.limits, state.account_schedules[account] or AccountSchedules()
+def _check(state: ShardState, own: AccountSchedules, schedule: Schedule) -> AnyRefusal | None:
+    limits = state.shard.limits
     is_call = isinstance(schedule.target, CallTarget)
     ahead_ms = limits.call_ahead_ms if is_call else limits.schedule_ahead_ms
     if schedule.deliver_at < state.now - PAST_MS:
@@ -182,17 +225,16 @@ def _check_open(schedule: Schedule) -> AnyRefusal | None:
 def _replace(
     state: ShardState, by: int, account: int, serial: int, schedule: Schedule, content: PairContent | GroupContent
 ) -> Said:
-    row = state.schedule_contents.there((account, serial))
-    if type(row.content) is not type(content):
+    if type(schedule.content) is not type(content):
         return Malformed("it is sealed for another kind of conversation")
     own = state.account_schedules.there(account)
     own.bytes += size_of(content) - schedule.size
     state.account_schedules.put(account, own, state.offset)
-    row.content, schedule.by, schedule.size = content, by, size_of(content)
-    state.schedule_contents.put((account, serial), row, state.offset)
+    schedule.content, schedule.by, schedule.size = content, by, size_of(content)
     if schedule.is_stale:
         schedule.is_stale, schedule.next_at = False, schedule.deliver_at
-    change_state(state, account, serial, schedule, ScheduleState.PENDING)
+        look_again(state, account, serial)
+    state.schedules.put((account, serial), schedule, state.offset)
     return ScheduleTaken(schedule.id, serial, schedule.deliver_at)
 
 
@@ -230,3 +272,4 @@ STEPS: Steps = {
         ScheduleCancelled: (needs_cancelled, step_cancelled),
     }
 }
+OPTIMISTIC = {Scheduled, CallScheduled}

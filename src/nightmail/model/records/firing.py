@@ -21,7 +21,7 @@ class FiringOutcome(IntEnum):
 
 
 class ScheduleLooked(Body, frozen=True, tag=117):
-    """It may be time to do something with a schedule: fire it, call again, give it up or forget it."""
+    """It may be time to do something with a schedule: fire it, call again or give it up."""
 
     said_by = Author.FOLD
     since = 5
@@ -106,7 +106,24 @@ class SchedulesEnded(Body, frozen=True, tag=121):
         return self.account
 
 
-__all__ = ("Fired", "FiringOutcome", "FiringSettled", "GroupFired", "ScheduleLooked", "SchedulesEnded")
+class SchedulesSwept(Body, frozen=True, tag=125):
+    """It may be time to forget schedules of a page that have ended long ago."""
+
+    said_by = Author.FOLD
+    since = 5
+
+    account: int
+    page: int
+    at: int
+    """The time that it was planned for: if the page has another one, it is looked through then."""
+
+    def home(self, by: int) -> int:
+        return self.account
+
+
+__all__ = (
+    "Fired", "FiringOutcome", "FiringSettled", "GroupFired", "ScheduleLooked", "SchedulesEnded", "SchedulesSwept",
+)  # fmt: skip
 ToldOfSchedules: TypeAlias = Fired | GroupFired | FiringSettled
 """What shards tell each other about messages for later."""
-Bodies: TypeAlias = ScheduleLooked | Fired | GroupFired | FiringSettled | SchedulesEnded
+Bodies: TypeAlias = ScheduleLooked | Fired | GroupFired | FiringSettled | SchedulesEnded | SchedulesSwept
