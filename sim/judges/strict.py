@@ -116,16 +116,19 @@ class Guarded(dict[K, R]):
     def unwatched(self, key: K) -> R | None:
         return super().get(key)
 
+    def unwatched_put(self, key: K, value: R) -> None:
+        super().__setitem__(key, value)
+
 
 class StrictTable(Table[K, R]):
-    __slots__ = ("_guarded", "_kind", "_owner", "_watch")
+    __slots__ = ("_guarded", "_kind", "_owner", "_said", "_watch")
 
     def __init__(self, row: type[R], kind: Kept, watch: Watch, owner: Callable[[K], bool]) -> None:
         super().__init__(row)
         self._kind, self._watch, self._owner = kind, watch, owner
         self.rows = self._guarded = Guarded[K, R | None](self._look, self._write)
         # Saying that a row changed counts as writing it. The saver may ask which ones did.
-        self.changed = Guarded(lambda _: None, self._write)
+        self.changed = self._said = Guarded[K, int](lambda _: None, self._write)
 
     def _look(self, key: K) -> None:
         if not self._owner(key):
@@ -155,8 +158,8 @@ class StrictTable(Table[K, R]):
             raise Crooked(f"{self._kind.name} {key} is there already")
         self._watch.named.add((self._kind, key))
         self._watch.written.add((self._kind, key))
-        dict.__setitem__(self._guarded, key, row)
-        dict.__setitem__(self.changed, key, offset)
+        self._guarded.unwatched_put(key, row)
+        self._said.unwatched_put(key, offset)
 
     def unwatched(self, key: Any) -> R | None:
         return self._guarded.unwatched(key)

@@ -55,7 +55,7 @@ BUGS = (
         late_filing.file_late, "_tell_failed(state, by, sent, envelope.device, reason)", "pass",
     ), SCHEDULES),
     _bug("a key for a device that has left is left out in silence", edit(
-        sending._pass_on, "            state.tell(account_of(by), left_out)\n            state.ledger.owed += 1\n"
+        sending.pass_on, "            state.tell(account_of(by), left_out)\n            state.ledger.owed += 1\n"
         "            state.ledger.fail(Reason.DEVICE_REMOVED)\n", "            state.ledger.owed += 1\n",
     ), GROUPS),
 )  # fmt: skip

@@ -8,11 +8,13 @@ from nightmail.core.state import NEWEST_FOLD
 from nightmail.model.answers import Said
 from nightmail.model.effects import Call
 from nightmail.model.ids import SERVER, account_of
+from nightmail.model.letter_rows import DeadLetter
 from nightmail.model.records import (
     AnyBody,
     CallEnded,
     CallOutcome,
     CallScheduled,
+    FoldRaised,
     Record,
     Resealed,
     ScheduleCancelled,
@@ -148,6 +150,17 @@ class ScheduleWorld(GroupWorld):
         node = self.of(who.account)
         node.load(lambda state: needs_letter(state, offset))
         return letter_seen(node.state, offset)
+
+    def letter_row(self, home: int, offset: int) -> DeadLetter:
+        row = self.of(home).row(Kept.DEAD_LETTER, offset)
+        assert row is not None
+        return row
+
+    def raise_fold(self, version: int) -> None:
+        """By a newer program, everywhere where somebody is."""
+        for node in self.nodes.values():
+            node.state.newest_fold = version
+            self.fold(node, Record(SERVER, 0, FoldRaised(version)))
 
     def news(self, device: int) -> list[int]:
         """The serials that a device was told to look at again, as intervals."""

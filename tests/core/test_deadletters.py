@@ -156,8 +156,8 @@ def test_without_a_limit_it_stays_sent_for_ever(world: World) -> None:
     alice, bob = world.join("alice"), world.join("bob")
     world.limit(dead_letters_ms=0)
     buried(world, alice, bob)
-    assert world.of(bob.account).state.shard.next_due == 0
-    world.wait(365 * DAY_MS)
+    for _ in range(12):
+        world.wait(31 * DAY_MS)
     assert world.receipts(alice[1]) == []
 
 

@@ -15,6 +15,7 @@ from nightmail.model.records import (
     Closed,
     Discarded,
     LettersSettled,
+    ReceiptsAcked,
     Record,
     Replayed,
     Unlinked,
@@ -216,6 +217,39 @@ def test_a_letter_of_an_older_fold_can_be_discarded_and_its_sender_hears_it_in_t
     assert world.letter(bob, offset) is None
 
 
+def test_where_letters_wait_for_ever_a_settled_one_is_forgotten_all_the_same(world: ScheduleWorld) -> None:
+    ada, bob = world.join("ada"), world.join("bob")
+    world.limit(dead_letters_ms=0)
+    settled_one, _ = buried(world, ada, bob, 1)
+    waiting, _ = buried(world, ada, bob, 2)
+    world.wait(100 * DAY_MS)
+    assert world.command(bob, Discarded(settled_one)) == Done()
+    world.wait(29 * DAY_MS)
+    assert status(world, bob, settled_one) is LetterStatus.DISCARDED
+    world.wait(2 * DAY_MS)
+    assert world.letter(bob, settled_one) is None
+    assert status(world, bob, waiting) is LetterStatus.WAITING
+
+
+@pytest.mark.parametrize("discards", [False, True])
+def test_a_message_that_an_older_fold_has_buried_fails_once(discards: bool) -> None:
+    world = ScheduleWorld(fold=4)
+    ada, bob = world.join("ada"), world.join("bob")
+    offset, _ = buried(world, ada, bob)
+    world.raise_fold(5)
+    if discards:
+        assert world.command(bob, Replayed(offset)) == NotReplayable(offset)
+        assert world.command(bob, Discarded(offset)) == Done()
+    heard: list[tuple[int, Reason]] = []
+    for _ in range(70):
+        world.wait(DAY_MS)
+        heard += failures(world, ada[1])
+        for receipt in world.receipts(ada[1]):
+            world.do(ada[1], ReceiptsAcked(receipt.seq))
+    assert heard == [(bob[1], Reason.EXPIRED)]
+    assert world.letter(bob, offset) is None
+
+
 # --- messages to groups ---------------------------------------------------------------------------
 
 
@@ -238,14 +272,53 @@ def settled(world: ScheduleWorld, body: Replayed | Discarded) -> Said:
 
 
 @pytest.mark.parametrize("seals", [False, True])
-def test_a_message_to_a_group_is_not_replayed_and_has_failed_when_it_is_discarded(
-    world: ScheduleWorld, seals: bool
-) -> None:
+def test_a_message_to_a_group_has_failed_when_it_is_discarded(world: ScheduleWorld, seals: bool) -> None:
     ada, bob, offset = buried_in_a_group(world, seals=seals)
-    assert settled(world, Replayed(offset)) == NotReplayable(offset)
     assert failures(world, ada[1]) == []
     assert settled(world, Discarded(offset)) == Done()
     assert failures(world, ada[1]) == [(bob[1] if seals else log_of(GROUP), Reason.EXPIRED)]
+
+
+def test_a_message_to_a_group_is_replayed_once_under_its_number_and_stamp(world: ScheduleWorld) -> None:
+    ada, bob, offset = buried_in_a_group(world)
+    first = world.letter_row(GROUP, offset)
+    world.wait(1_000)
+    world.write(ada[1], 2, text="after it")
+    assert settled(world, Replayed(offset)) == Done()
+    assert settled(world, Replayed(offset)) == LetterSettled(offset)
+    later, replayed = [entry for entry in world.entries(bob[1]) if entry.by]
+    assert (replayed.n, replayed.at, replayed.group_seq) == (1, first.stamp, first.group_seq)
+    assert (later.n, later.group_seq) == (2, first.group_seq + 1)
+    world.do(bob[1], Acked(Lane.NORMAL, len(world.entries(bob[1]))))
+    seqs = first.group_seq, first.group_seq + 1
+    delivered = {seq: {bob.account: MessageState.DELIVERED} for seq in seqs}
+    assert (world.receipts_in_group(ada, *seqs), failures(world, ada[1])) == (delivered, [])
+
+
+def test_a_replayed_message_reaches_nobody_who_was_added_or_removed_since(world: ScheduleWorld) -> None:
+    ada, bob, offset = buried_in_a_group(world)
+    cleo = world.join("cleo")
+    world.add(ada[1], cleo)
+    world.remove(ada[1], bob)
+    assert settled(world, Replayed(offset)) == Done()
+    for person in (bob, cleo):
+        assert [entry for entry in world.entries(person[1]) if entry.by] == []
+    assert failures(world, ada[1]) == [(log_of(GROUP), Reason.EXPIRED)]
+
+
+def test_a_message_to_a_group_that_has_a_log_is_replayed_into_mailboxes(world: ScheduleWorld) -> None:
+    world.limit(group_write_members=1)
+    _, bob, offset = buried_in_a_group(world)
+    assert settled(world, Replayed(offset)) == Done()
+    assert [entry.n for entry in world.entries(bob[1]) if entry.by] == [1]
+
+
+def test_keys_for_members_of_a_group_are_replayed(world: ScheduleWorld) -> None:
+    ada, bob, offset = buried_in_a_group(world, seals=True)
+    assert settled(world, Replayed(offset)) == Done()
+    entries = [entry for lane in Lane for entry in world.entries(bob[1], lane) if entry.by]
+    assert [(entry.by, entry.n, entry.at) for entry in entries] == [(ada[1], 1, entries[0].at)]
+    assert failures(world, ada[1]) == []
 
 
 def test_a_message_to_a_group_has_failed_after_30_days(world: ScheduleWorld) -> None:

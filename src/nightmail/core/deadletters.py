@@ -15,6 +15,7 @@ from nightmail.model.answers import Accepted, GroupAccepted, Said
 from nightmail.model.effects import Answer
 from nightmail.model.ids import account_of, log_of
 from nightmail.model.letter_rows import DeadLetter
+from nightmail.model.limits import DAY_MS
 from nightmail.model.notes import Placed
 from nightmail.model.records import (
     AnyBody,
@@ -35,6 +36,9 @@ from .groups import sending
 from .numbering import answer_out_of_turn, needs_stream, take_number
 from .rules import Steps
 from .state import ShardState, missing_row
+
+AUDIT_MS = 30 * DAY_MS
+"""How long a settled letter is still listed."""
 
 
 def needs_bury(state: ShardState, offset: int, error: str, by: int, body: AnyBody | None) -> list[Need]:
@@ -61,15 +65,16 @@ def bury(state: ShardState, offset: int, data: bytes, error: str, by: int, via: 
     `body` is None where the bytes are no record, or where even burying it with care has raised.
     """
     said: Said = DeadLettered()
-    stamp = 0
+    stamp = group_seq = 0
     if isinstance(body, Sent | GroupSent | GroupSealed) and state.shard.fold > 1:
         said, stamp = _bury_message(state, offset, by, body)
+        group_seq = said.group_seq if stamp and isinstance(said, GroupAccepted) else 0
     letter = state.dead_letters.get(offset)
     if letter is None:
         page = letter_pages.add(state, offset, error) if state.shard.fold > 1 else 0
         letter = DeadLetter(data, [], state.now, page)
         if state.knows_schedules:
-            letter.fold, letter.stamp = state.shard.fold, stamp
+            letter.fold, letter.stamp, letter.group_seq = state.shard.fold, stamp, group_seq
             if stamp and isinstance(body, Sent | GroupSent | GroupSealed):
                 state.ledger.owed += copies_of(body)
                 state.ledger.buried += copies_of(body)
@@ -121,8 +126,11 @@ def _plan_end(state: ShardState, offset: int) -> None:
 
 
 def _end(state: ShardState) -> int:
-    """The moment at which a message that is buried now has failed; 0 for never."""
-    life_ms = state.shard.limits.dead_letters_ms
+    """The moment at which a letter that is buried now is looked at: a message has failed then. 0 for never.
+
+    Since fold 5 also where letters wait for ever: a settled one is forgotten all the same.
+    """
+    life_ms = state.shard.limits.dead_letters_ms or (AUDIT_MS if state.knows_schedules else 0)
     return due.moment_of(state, state.now + life_ms) if life_ms else 0
 
 

@@ -12,14 +12,14 @@ from __future__ import annotations
 from nightmail.model.answers import Done
 from nightmail.model.effects import Answer
 from nightmail.model.letter_rows import DeadLetter, LetterStatus
-from nightmail.model.limits import DAY_MS
 from nightmail.model.records import Discarded, LetterExpired, LettersSettled, Replayed, Sent
 from nightmail.model.refusals import AnyRefusal, LetterSettled, NotReplayable, UnknownLetter
 from nightmail.model.rows import DueFor, DueItem, Kept, Need
 from nightmail.model.words import Lane, Reason
 
 from . import due, letter_pages, send
-from .deadletters import message_in, tell_failed
+from .deadletters import AUDIT_MS, copies_of, message_in, tell_failed
+from .groups.replaying import needs_replayed, replay
 from .late_filing import file_late
 from .letters_seen import is_replayable
 from .pushes.outcomes import end_letter, needs_letter_ending
@@ -29,8 +29,6 @@ from .schedules.looking import call
 from .settled_letters import settle
 from .state import ShardState, missing_row
 
-AUDIT_MS = 30 * DAY_MS
-"""How long a settled letter is still listed."""
 WAITING = LetterStatus.WAITING
 
 # --- by an operator ---------------------------------------------------------------------------
@@ -54,6 +52,8 @@ def _needs_content(state: ShardState, letter: DeadLetter, missing: list[Need]) -
         by, sent = message_in(letter)
         if isinstance(sent, Sent):
             missing += send.needs_sent(state, by, sent)
+        else:
+            needs_replayed(state, sent, missing)
 
 
 def step_replayed(state: ShardState, _by: int, via: int, replayed: Replayed) -> None:
@@ -70,8 +70,12 @@ def step_replayed(state: ShardState, _by: int, via: int, replayed: Replayed) -> 
             _call_again(state, letter)
         else:
             by, sent = message_in(letter)
-            assert isinstance(sent, Sent)
-            file_late(state, by, sent, letter.stamp, state.accounts[sent.to])
+            if isinstance(sent, Sent):
+                file_late(state, by, sent, letter.stamp, state.accounts[sent.to])
+            elif replay(state, by, sent, letter):
+                state.ledger.owed -= copies_of(sent)  # They are counted again where they are filed.
+            else:
+                state.ledger.fail(Reason.EXPIRED, tell_failed(state, letter))
         settle(state, offset, LetterStatus.REPLAYED)
     if via:
         state.effects.append(Answer(via, refusal or Done()))
@@ -182,7 +186,7 @@ def _audited(state: ShardState) -> int:
 
 
 def _forget(state: ShardState, offset: int, letter: DeadLetter) -> None:
-    if _is_owed(letter):
+    if letter.status is LetterStatus.DISCARDED and _is_owed(letter):
         tell_failed(state, letter)
     if letter.page:
         letter_pages.remove(state, letter.page, offset)

@@ -72,12 +72,8 @@ def letter_seen(state: ShardState, offset: int) -> LetterSeen | None:
 
 
 def is_replayable(letter: DeadLetter) -> bool:
-    """A call, a push, or a message to one account. A message to a group is not: what came after it is there already."""
-    if letter.status is not LetterStatus.WAITING:
-        return False
-    if letter.serial or letter.device:
-        return True
-    return bool(letter.stamp) and isinstance(decode_record(letter.record).body, Sent)
+    """A call, a push, or a message that took its number when it was buried."""
+    return letter.status is LetterStatus.WAITING and bool(letter.serial or letter.device or letter.stamp)
 
 
 def _called(state: ShardState, letter: DeadLetter) -> OriginalMessage:

@@ -43,6 +43,8 @@ class DeadLetter(Struct, array_like=True):
     """The fold that buried it; 0: one before 5."""
     device: int = 0
     """Of a push that failed: whom it was to wake."""
+    group_seq: int = 0
+    """Of a message to a group that took its number: the group's number, which it keeps."""
 
 
 class LetterClass(Struct, array_like=True):

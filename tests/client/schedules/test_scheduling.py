@@ -256,7 +256,7 @@ def test_a_cancelled_one_is_never_delivered_and_its_content_is_gone_everywhere()
     town.settle()
     for device in (ada, tablet):
         assert (states(device, row)[-1], own(device, row).body) == ("cancelled", b"")
-    assert town.loop.state.schedule_contents[ada.me.account, 1] is None
+    assert town.loop.state.schedules.there((ada.me.account, 1)).content is None
     until(town, row, DAY_MS)
     assert bob.heard() == []
 

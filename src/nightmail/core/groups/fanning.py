@@ -44,11 +44,18 @@ def fan_message(state: ShardState, group: Group, roster: GroupRoster, by: int, s
             Placed(group.at, by, s.group, s.lane, s.n, s.id, None, False, False, ((log_of(s.group), group.seq),))
         )
         return
-    for part in _parts(state, audience_of(roster)):
+    fan_late(state, by, sent, life_ms, group.at, group.seq, audience_of(roster))
+
+
+def fan_late(
+    state: ShardState, by: int, sent: GroupSent, life_ms: int, at: int, group_seq: int, audience: Audience
+) -> None:
+    """A message that has its stamp and its number already, into the mailboxes of some."""
+    s = sent
+    for part in _parts(state, audience):
         fanned = Fanned(
-            sent.group, by, sent.lane, sent.n, sent.id, sent.tag, sent.kind, life_ms, group.at, group.seq, group.epoch,
-            part, sent.ciphertext,
-        )  # fmt: skip
+            s.group, by, s.lane, s.n, s.id, s.tag, s.kind, life_ms, at, group_seq, s.epoch, part, s.ciphertext
+        )
         state.ledger.carried += len(part)
         state.tell(part[0][0], fanned)
 

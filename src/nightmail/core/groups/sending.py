@@ -98,7 +98,7 @@ def needs_sent(state: ShardState, by: int, sent: GroupSent) -> list[Need]:
     missing: list[Need] = []
     _needs_author(state, by, sent.group, missing)
     group = state.groups.rows.get(sent.group)
-    needs_log(state, sent.group, _life_ms(group, sent) if group else 0, missing)
+    needs_log(state, sent.group, life_ms_of(group, sent) if group else 0, missing)
     return missing
 
 
@@ -115,7 +115,7 @@ def step_sent(state: ShardState, by: int, via: int, sent: GroupSent) -> None:
         if said is None:
             group.seq += 1
             said = _take_number(state, by, stream, group, sent)
-            fan_message(state, group, roster, by, sent, _life_ms(group, sent))
+            fan_message(state, group, roster, by, sent, life_ms_of(group, sent))
     state.effects.append(Answer(via, said))
 
 
@@ -129,7 +129,7 @@ def _check_sent(state: ShardState, group: Group, roster: GroupRoster, by: int, s
     return None
 
 
-def _life_ms(group: Group, sent: GroupSent) -> int:
+def life_ms_of(group: Group, sent: GroupSent) -> int:
     """The shorter of the message's and the group's timer; 0: neither has one."""
     lives = [life for life in (sent.life_ms, group.settings.timer_ms) if life]
     return min(lives, default=0)
@@ -206,7 +206,7 @@ def step_fired(state: ShardState, _by: int, _via: int, fired: GroupFired) -> Non
     group.at = stream.at = max(state.now, stream.at + 1, group.at + 1)
     state.streams.put((by, number), stream, state.offset)
     state.groups.put(number, group, state.offset)
-    fan_message(state, group, roster, by, sent, _life_ms(group, sent))
+    fan_message(state, group, roster, by, sent, life_ms_of(group, sent))
     settled = FiringSettled(
         account_of(by), fired.serial, FiringOutcome.FILED, sent.n, group.at, group_seq=group.seq
     )  # fmt: skip
@@ -245,11 +245,11 @@ def step_sealed(state: ShardState, by: int, via: int, sealed: GroupSealed) -> No
         said = _check_member(state, sealed.group, roster, by)
         if said is None:
             said = _take_number(state, by, stream, group, sealed)
-            _pass_on(state, by, group, sealed)
+            pass_on(state, by, group, sealed, group.at)
     state.effects.append(Answer(via, said))
 
 
-def _pass_on(state: ShardState, by: int, group: Group, sealed: GroupSealed) -> None:
+def pass_on(state: ShardState, by: int, group: Group, sealed: GroupSealed, at: int) -> None:
     by_shard: dict[int, list[Envelope]] = {}
     for envelope in sealed.envelopes:
         device = envelope.device
@@ -267,7 +267,7 @@ def _pass_on(state: ShardState, by: int, group: Group, sealed: GroupSealed) -> N
     s = sealed
     for part in by_shard.values():
         enveloped = Enveloped(
-            s.group, by, s.lane, s.n, s.id, s.tag, s.kind, s.of, s.of_seq, s.life_ms, group.at, group.epoch, tuple(part)
+            s.group, by, s.lane, s.n, s.id, s.tag, s.kind, s.of, s.of_seq, s.life_ms, at, group.epoch, tuple(part)
         )
         state.ledger.carried += len(part)
         state.tell(account_of(part[0].device), enveloped)
