@@ -20,6 +20,7 @@ from nightmail.core.state import NEWEST_FOLD, ShardState
 from nightmail.core.step import FOLDS
 from nightmail.engine.cluster.answer_lines import AnswerLines, node_of
 from nightmail.engine.cluster.desk import ClusterDesk, DeskLimits
+from nightmail.engine.cluster.ports import OwnerQuestions
 from nightmail.engine.cluster.prompts import PromptLimits
 from nightmail.engine.forwarder import ForwarderLimits
 from nightmail.engine.loop import LoopLimits
@@ -314,7 +315,7 @@ class Cluster:
 
     # --- between nodes: the ports of engine/cluster -----------------------------------------------
 
-    def owner(self, shard: int) -> Mailboxes | None:
+    def owner(self, shard: int) -> OwnerQuestions | None:
         """Of the owner, or of one that was replaced and does not know."""
         zombies = [zombie for zombie in self.zombies if zombie.shard == shard and zombie.mailboxes]
         if zombies and self.world.maybe(0.3):

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from nightmail.engine.cluster.owner import Owner, OwnerWatcher
-from nightmail.engine.cluster.ports import Follower
+from nightmail.engine.cluster.ports import Follower, OwnerQuestions
 from nightmail.engine.cluster.wide import WideRows
 from nightmail.engine.loop import Loop
-from nightmail.engine.ports import Checkpoint, EngineError, Failed, Mailboxes, Offered, Rows, Stored, TooNew
+from nightmail.engine.ports import Checkpoint, EngineError, Failed, Offered, Rows, Stored, TooNew
+from nightmail.engine.trace import Tracer
 from nightmail.model.effects import Call
 from nightmail.model.group_questions import GroupAnswer, GroupQuestion, ToldSoFar
 from nightmail.model.push_rows import PushSeen
@@ -47,6 +48,7 @@ class WatchedOwner(OwnerWatcher):
             new_state=lambda: StrictState(shard, cluster.shards, fold, WATCH_EVERY),
             clock=lambda: cluster.clock(node), pace=lambda: self.world.now, entropy=self.world.chance.randbytes,
             limits=cluster.loop_limits, forwarder_limits=cluster.forwarder_limits, watcher=self,
+            new_tracer=lambda rows: Tracer(rows, lambda job: job(), lambda done: done()),
         )  # fmt: skip
         self._run()
 
@@ -67,7 +69,7 @@ class WatchedOwner(OwnerWatcher):
         return self.owner.rows
 
     @property
-    def mailboxes(self) -> Mailboxes | None:
+    def mailboxes(self) -> OwnerQuestions | None:
         """What a node may ask; counted where it knows less than the device that asks."""
         mailboxes = self.owner.mailboxes
         return CountedMailboxes(self, mailboxes) if mailboxes and self.alive else None
@@ -154,10 +156,12 @@ class WatchedFollower:
 
 
 class CountedMailboxes:
-    """`Mailboxes` of one owner. Changes nothing that passes, and judges how new an account is that is shown."""
+    """The questions to one owner. Changes nothing that passes, and judges how new an account is that is shown."""
 
-    def __init__(self, owner: WatchedOwner, mailboxes: Mailboxes) -> None:
+    def __init__(self, owner: WatchedOwner, mailboxes: OwnerQuestions) -> None:
         self._owner, self._mailboxes = owner, mailboxes
+        self.schedule, self.schedules = mailboxes.schedule, mailboxes.schedules
+        self.letter_counts, self.letters, self.letter = mailboxes.letter_counts, mailboxes.letters, mailboxes.letter
 
     def offer(
         self, device: int, lane: Lane, after: int, limit: int, limit_bytes: int,

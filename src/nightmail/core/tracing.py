@@ -51,6 +51,17 @@ BEST_LAST = (MessageState.FAILED, MessageState.SENT, MessageState.DELIVERED, Mes
 """A message that failed on a device and was sealed again for it is still on its way."""
 
 
+def merged(message_id: str, parts: Iterable[Trace]) -> Trace:
+    """What several shards know of one message: each tells of its own devices."""
+    whole = Trace(message_id, [], {})
+    for part in parts:
+        whole.events += part.events
+        whole.states |= part.states
+        whole.group = whole.group or part.group
+    whole.events.sort(key=lambda event: event.at)
+    return whole
+
+
 def trace(message_id: str, placed: Iterable[Placed], pieces: Iterable[bytes]) -> Trace:
     """Follow the placements through the notes of the devices they went to. A note that comes twice is told once."""
     found = Trace(message_id, [], {})

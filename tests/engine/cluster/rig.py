@@ -15,11 +15,12 @@ from nightmail.core.state import NEWEST_FOLD
 from nightmail.engine.cluster.answer_lines import AnswerLines, node_of
 from nightmail.engine.cluster.desk import ClusterDesk, DeskLimits
 from nightmail.engine.cluster.owner import Owner, OwnerWatcher
-from nightmail.engine.cluster.ports import Follower
+from nightmail.engine.cluster.ports import Follower, OwnerQuestions
 from nightmail.engine.cluster.wide import WideRows
 from nightmail.engine.loop import LoopLimits
-from nightmail.engine.ports import REF_BITS, EngineError, Failed, Mailboxes, Offered, Stored
+from nightmail.engine.ports import REF_BITS, EngineError, Failed, Offered, Stored
 from nightmail.engine.saver import SaverLimits
+from nightmail.engine.trace import Tracer
 from nightmail.model.answers import Said
 from nightmail.model.effects import Answer
 from nightmail.model.ids import account_of, shard_of
@@ -212,6 +213,7 @@ class SmallCluster:
             shard, self.log, partial(WideRows.open, self.store, shard), self, self.news, self,
             new_state=lambda: StrictState(shard, SHARDS, newest_fold), clock=self.clock, pace=self.pace, entropy=bytes,
             limits=self.limits, watcher=self.notices,
+            new_tracer=lambda rows: Tracer(rows, lambda job: job(), lambda done: done()),
         )  # fmt: skip
         owner.tick()
         return owner
@@ -230,7 +232,7 @@ class SmallCluster:
 
     # --- the ports --------------------------------------------------------------------------------
 
-    def owner(self, shard: int) -> Mailboxes | None:
+    def owner(self, shard: int) -> OwnerQuestions | None:
         owner = self.owners.get(shard)
         return owner.mailboxes if owner else None
 

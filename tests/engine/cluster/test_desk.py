@@ -14,8 +14,9 @@ from nightmail.model.limits import DAY_MS
 from nightmail.model.records import Acked, ClockSetBack, Record, Sent
 from nightmail.model.refusals import NotYet, Overloaded, Unavailable
 from nightmail.model.rows import Gap
-from nightmail.model.words import Lane, Reason
-from tests.engine.cluster.rig import BOBS, PHONES, SHARDS, SmallCluster, with_people
+from nightmail.model.traces import Trace
+from nightmail.model.words import Lane, MessageState, Reason
+from tests.engine.cluster.rig import BOBS, PHONES, SHARDS, Node, SmallCluster, with_people
 from tests.engine.rig import ALICE, BOB, PHONE, TABLET, a_message
 
 
@@ -140,13 +141,46 @@ def test_an_unaddressed_record_is_appended_until_it_is_durable() -> None:
     assert node.offered() == [([Gap(1, 1, Reason.ACKNOWLEDGED)], False)]
 
 
-def test_a_trace_cannot_be_read_and_what_is_no_id_is_an_error() -> None:
+def traced(node: Node, message_id: str) -> list[Trace | None]:
+    traces: list[Trace | None] = []
+    node.desk.trace(message_id, traces.append)
+    return traces
+
+
+def test_a_trace_tells_what_every_shard_knows() -> None:
     _, node = with_people()
-    traces: list[object] = []
-    node.desk.trace(a_message(1).id, traces.append)
-    assert traces == [None]
+    message = a_message(1)
+    node.say(PHONE, message)
+    node.say(TABLET, Acked(Lane.NORMAL, 1))
+    (found,) = traced(node, message.id)
+    assert found is not None
+    assert [(event.device, event.what) for event in found.events] == [
+        (0, "accepted"), (TABLET, "queued:1"), (TABLET, "delivered"), (TABLET, "deleted"),
+    ]  # fmt: skip
+    assert (found.states, found.group) == ({TABLET: MessageState.DELIVERED}, 0)
+    assert BOBS != PHONES
+
+
+def test_a_trace_waits_for_a_shard_that_has_no_owner() -> None:
+    cluster, node = with_people()
+    node.say(PHONE, a_message(1))
+    cluster.log.pauses = True
+    cluster.take_over(BOBS)  # It does not serve yet.
+    traces = traced(node, a_message(1).id)
+    assert traces == []
+    cluster.log.pauses = False
+    cluster.log.read()
+    cluster.wait(300)
+    cluster.wait(300)
+    (found,) = traces
+    assert found is not None
+    assert found.states == {TABLET: MessageState.SENT}
+
+
+def test_what_is_no_id_cannot_be_traced() -> None:
+    _, node = with_people()
     with pytest.raises(ValueError):
-        node.desk.trace("nothing", traces.append)
+        traced(node, "nothing")
 
 
 def test_a_closed_line_hears_nothing() -> None:

@@ -9,12 +9,15 @@ Never:   folds anything, or needs to know whether an owner was replaced: a recor
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 from msgspec import Struct
 
 from nightmail.core.step import FOLDS
+from nightmail.core.tracing import merged
 from nightmail.engine.listeners import together
-from nightmail.engine.ports import Listener, Mailboxes, Offered
+from nightmail.engine.ports import LetterSeen, Listener, Listing, Offered, ScheduleListing, ScheduleSeen
 from nightmail.engine.questions import Questions
 from nightmail.model.answers import Said
 from nightmail.model.effects import Answer
@@ -24,13 +27,16 @@ from nightmail.model.push_rows import PushSeen
 from nightmail.model.records import Record
 from nightmail.model.refusals import NotYet, Overloaded, Unavailable
 from nightmail.model.rows import Account, KnownAccounts, PendingReceipt
+from nightmail.model.schedule_rows import ScheduleState
 from nightmail.model.traces import Trace
 from nightmail.model.words import Lane, PushPlatform
 
 from .answer_lines import AnswerLines
 from .append_queue import AppendQueue, QueueLimits
-from .ports import Routing, SharedLog
+from .ports import OwnerQuestions, Routing, SharedLog
 from .prompts import PromptLimits, Prompts
+
+T = TypeVar("T")
 
 
 class DeskLimits(Struct, frozen=True):
@@ -209,11 +215,49 @@ class ClusterDesk:
             self._prompts.note_connection(group << DEVICE_BITS, here=here)
 
     def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:
-        """Cannot be read: a message's notes lie on the shards of all its recipients, and no port asks them all."""
+        """Asks every shard: the id names its author, and what became of it lies with each recipient."""
         MessageId.parse(message_id)
-        then(None)
+        found: dict[int, Trace | None] = {}
 
-    def _owner(self, account: int) -> Mailboxes | None:
+        def heard(shard: int, part: Trace | None) -> None:
+            found[shard] = part
+            if len(found) == self.shards:
+                parts = [part for part in found.values() if part is not None]
+                then(merged(message_id, parts) if len(parts) == self.shards else None)
+
+        for shard in range(self.shards):
+            self._ask_shard(shard, lambda owner, told: owner.trace(message_id, told), partial(heard, shard))
+
+    # --- schedules and dead letters -----------------------------------------------------------
+
+    def schedule(self, account: int, ident: str, then: Callable[[ScheduleSeen | None], None]) -> None:
+        self._ask_shard(self._shard_of(account), lambda owner, found: owner.schedule(account, ident, found), then)
+
+    def schedules(
+        self, account: int, wanted: ScheduleState | None, before: int, then: Callable[[ScheduleListing], None]
+    ) -> None:
+        home = self._shard_of(account)
+        self._ask_shard(home, lambda owner, found: owner.schedules(account, wanted, before, found), then)
+
+    def letter_counts(self, shard: int, then: Callable[[Mapping[str, int]], None]) -> None:
+        self._ask_shard(shard, lambda owner, found: owner.letter_counts(shard, found), then)
+
+    def letters(self, shard: int, error: str, page: int, then: Callable[[Listing], None]) -> None:
+        self._ask_shard(shard, lambda owner, found: owner.letters(shard, error, page, found), then)
+
+    def letter(self, shard: int, offset: int, then: Callable[[LetterSeen | None], None]) -> None:
+        self._ask_shard(shard, lambda owner, found: owner.letter(shard, offset, found), then)
+
+    def _ask_shard(
+        self, shard: int, question: Callable[[OwnerQuestions, Callable[[T], None]], None], then: Callable[[T], None]
+    ) -> None:
+        def put(found: Callable[[T], None]) -> None:
+            if owner := self._routing.owner(shard):
+                question(owner, found)
+
+        self._questions.ask(put, then)
+
+    def _owner(self, account: int) -> OwnerQuestions | None:
         return self._routing.owner(self._shard_of(account))
 
     def _shard_of(self, account: int) -> int:

@@ -1,4 +1,5 @@
-"""Rows that an owner shows: an account, or what a group is, as new as everything that was durable when it was asked.
+"""Rows that an owner shows: an account, what a group is, schedules and dead letters, as new as everything that was
+durable when it was asked.
 
 Knows:   which questions wait, and how far the log must be folded before each is answered.
 Touches: the shared log, by asking for its end; the owner's mailboxes, by reading.
@@ -16,9 +17,12 @@ from functools import partial
 from typing import ParamSpec, TypeAlias
 
 from nightmail.engine.loop import Loop
-from nightmail.engine.ports import Failed, Mailboxes
+from nightmail.engine.ports import Failed, LetterSeen, Listing, ScheduleListing, ScheduleSeen
 from nightmail.model.group_questions import ChainAsked, GroupAnswer, GroupQuestion, MembersAsked, ToldSoFar
 from nightmail.model.rows import Account, KnownAccounts
+from nightmail.model.schedule_rows import ScheduleState
+
+from .ports import OwnerQuestions
 
 WAITING_MAX = 20_000
 """Questions that may wait while the log does not answer, or its reader lags. Later ones are dropped: that way the
@@ -34,10 +38,10 @@ Question: TypeAlias = Callable[[int], None]
 
 
 class FreshReads:
-    """The `Mailboxes` of one owner. Call `look` often, and when batches were folded."""
+    """The `OwnerQuestions` of one owner. Call `look` often, and when batches were folded."""
 
     def __init__(
-        self, mailboxes: Mailboxes, loop: Loop, ask_end: Callable[[Callable[[int | Failed], None]], None]
+        self, mailboxes: OwnerQuestions, loop: Loop, ask_end: Callable[[Callable[[int | Failed], None]], None]
     ) -> None:
         # A device's cursor guards these: an owner that lags offers less, and what is missing comes later.
         self.note_connection, self.offer = mailboxes.note_connection, mailboxes.offer
@@ -67,6 +71,27 @@ class FreshReads:
         else:
             # Like a mailbox: an owner that lags shows less of the log, and nobody whom it has not folded yet.
             self._mailboxes.about_group(question, then)
+
+    # --- schedules and dead letters: of one loop, so the shard that is named there is 0 ----------
+
+    def schedule(self, account: int, ident: str, then: Callable[[ScheduleSeen | None], None]) -> None:
+        self._add(lambda end: self._mailboxes.schedule(account, ident, partial(self._show, end, then)))
+
+    def schedules(
+        self, account: int, wanted: ScheduleState | None, before: int, then: Callable[[ScheduleListing], None]
+    ) -> None:
+        self._add(lambda end: self._mailboxes.schedules(account, wanted, before, partial(self._show, end, then)))
+
+    def letter_counts(self, shard: int, then: Callable[[Mapping[str, int]], None]) -> None:
+        self._add(lambda end: self._mailboxes.letter_counts(0, partial(self._show, end, then)))
+
+    def letters(self, shard: int, error: str, page: int, then: Callable[[Listing], None]) -> None:
+        self._add(lambda end: self._mailboxes.letters(0, error, page, partial(self._show, end, then)))
+
+    def letter(self, shard: int, offset: int, then: Callable[[LetterSeen | None], None]) -> None:
+        self._add(lambda end: self._mailboxes.letter(0, offset, partial(self._show, end, then)))
+
+    # --- of groups ------------------------------------------------------------------------------
 
     def high_heads(self, devices: Sequence[int], told: ToldSoFar, then: Callable[[Mapping[int, int]], None]) -> None:
         self._behind.append((told, partial(self._show_high_heads, devices, told, then)))

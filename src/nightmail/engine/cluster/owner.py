@@ -20,13 +20,14 @@ from nightmail.core.state import ShardState
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.forwarder import Forwarder, ForwarderLimits
 from nightmail.engine.loop import Loop, LoopLimits
-from nightmail.engine.ports import EngineError, Failed, Listener, Mailboxes, Rows
+from nightmail.engine.ports import EngineError, Failed, Listener, Rows
+from nightmail.engine.trace import Tracer
 from nightmail.engine.watcher import Watcher
 from nightmail.model.effects import Answer, Call, Effect, Wake
 
 from .followed_log import FollowedLog
 from .fresh_reads import FreshReads
-from .ports import AnswerDelivery, Nodes, OpenRows, SharedLog
+from .ports import AnswerDelivery, Nodes, OpenRows, OwnerQuestions, SharedLog
 
 RETRY_MS = 50
 """After rows could not be opened, or the log's end not be read."""
@@ -70,15 +71,16 @@ class Owner:
         limits: LoopLimits,
         forwarder_limits: ForwarderLimits | None = None,
         watcher: OwnerWatcher,
+        new_tracer: Callable[[Rows], Tracer] | None = None,
     ) -> None:
         """`listener` is told the news of this shard's devices, and passes them to the nodes that hold those.
 
-        `clock` stamps, and may jump; `pace` never does.
+        `clock` stamps, and may jump; `pace` never does. Without `new_tracer` no message is traced.
         """
         self.shard = shard
         self._shared, self._open_rows, self._answers, self._nodes = log, open_rows, answers, nodes
         self._listener, self._watcher, self._limits = listener, watcher, limits
-        self._forwarder_limits = forwarder_limits
+        self._forwarder_limits, self._new_tracer = forwarder_limits, new_tracer
         self._new_state, self._clock, self._pace, self._entropy = new_state, clock, pace, entropy
         self.alive = True
         self.rows: Rows | None = None
@@ -95,7 +97,7 @@ class Owner:
         self._take_over()
 
     @property
-    def mailboxes(self) -> Mailboxes | None:
+    def mailboxes(self) -> OwnerQuestions | None:
         """Whom other nodes ask; None before there is anything to ask for."""
         return self._reads
 
@@ -148,7 +150,7 @@ class Owner:
             forwarder=Forwarder(self.shard, self._forward, rows, self._forwarder_limits),
             pace=self._pace, limits=self._limits, watcher=self._watcher,
         )  # fmt: skip
-        desk.attend(loop, self._listener)
+        desk.attend(loop, self._listener, tracer=self._new_tracer(rows) if self._new_tracer else None)
         self.loop, self._desk = loop, desk
         self._reads = FreshReads(desk, loop, partial(self._shared.end, self.shard))
         loop.recover(announce_after=0)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, TypeAlias
 
-from nightmail.engine.ports import Failed, Mailboxes, Rows, Stored
+from nightmail.engine.ports import Failed, Mailboxes, Rows, Schedules, Stored
 from nightmail.model.effects import Answer
 
 OpenRows: TypeAlias = Callable[[Callable[[Rows | Failed], None]], None]
@@ -68,10 +68,14 @@ class SharedLog(Protocol):
         ...
 
 
+class OwnerQuestions(Mailboxes, Schedules, Protocol):
+    """What one owner answers. Questions about dead letters name its own shard."""
+
+
 class Routing(Protocol):
     """Who owns which shard, as far as this node knows. It may be wrong: then a question is not answered, or late."""
 
-    def owner(self, shard: int) -> Mailboxes | None:
+    def owner(self, shard: int) -> OwnerQuestions | None:
         """The owner, in this process or a stand-in that asks another node. None: there is none at the moment."""
         ...
 
