@@ -126,9 +126,10 @@ class GroupTap:
                 raise self._broke("nobody else can open it", f"seals {sent.id} with a chain that {holder:x} was handed")
 
     def _named(self) -> set[int]:
-        """The devices that the lists name which it believes."""
-        believed = self._device.machine.sealer.believed
-        lists = (believed.of(person.account) for person in self._device.person.town.people)
+        """The devices that the lists name which it believes; a device that seals nothing believes none."""
+        if (sealer := self._device.machine.parts.e2ee) is None:
+            return set()
+        lists = (sealer.believed.of(person.account) for person in self._device.person.town.people)
         return {address.device for listed in lists if listed is not None for address in listed.devices}
 
     def _seals_for_some(self, sealed: GroupSealed) -> None:
