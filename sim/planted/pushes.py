@@ -7,35 +7,28 @@
 from __future__ import annotations
 
 from nightmail.core import devices, mailbox, waking
-from nightmail.core.pushes import looking, outcomes, reading, tokens
-from nightmail.gateway.gateway import Gateway
+from nightmail.core.pushes import outcomes, reading, tokens
 from nightmail.outlets.push.waker import PushWaker
 
 from .tools import Bug, Plant, edit, edit_method
 
 FOLD_OF_PUSHES = ("tests/core/pushes", "tests/outlets/push/test_waker.py")
-NODE, CLUSTER = ("pushes node", "pushes cluster"), ("pushes cluster", "pushes node")
+NODE = ("pushes node", "pushes cluster")
 
 
-def _bug(name: str, plant: Plant, suites: tuple[str, ...] = NODE) -> Bug:
-    return Bug(name, plant, suites, FOLD_OF_PUSHES, seconds=12 if suites is NODE else 6)
+def _bug(name: str, plant: Plant) -> Bug:
+    return Bug(name, plant, NODE, FOLD_OF_PUSHES, seconds=12)
 
 
 BUGS = (
     _bug("only the first mail of a device wakes it", edit(
         mailbox.file, "if mailbox.push and not mailbox.waking:", "if mailbox.push and not mailbox.woke_at:",
     )),
-    _bug("every entry wakes, not only the first", edit(
-        mailbox.file, "if mailbox.push and not mailbox.waking:", "if mailbox.push:",
-    )),
     _bug("a control message wakes", edit(
         mailbox.file, "if state.counts_waking and entry.kind is not CONTROL:", "if state.counts_waking:",
     )),
     _bug("what is drained is pushed all the same", edit(
         reading.push_seen, "or not is_undrained(state, device, mailbox)", "",
-    )),
-    _bug("a wake that nobody tells of is not asked for again", edit(
-        looking._push_at, "return mailbox.woke_at + state.shard.limits.wake_patience_ms", "return 0",
     )),
     _bug("a second wake is taken for the first", edit(
         waking.begin, "mailbox.woke_at = elapsed if elapsed > mailbox.woke_at else mailbox.woke_at + 1",
@@ -53,21 +46,9 @@ BUGS = (
     _bug("a push that failed is repeated at once", edit(
         outcomes._next_at, "return state.elapsed + max(delay,", "return state.elapsed + max(0,",
     )),
-    _bug("what a provider asks for is not honoured", edit(
-        outcomes._next_at, "max(delay, min(pushed.retry_after_ms, state.shard.limits.retry_after_ms))", "delay",
-    )),
-    _bug("that an old token is gone removes a newer one", edit(
-        outcomes.step_pushed, "if pushed.set_at == target.since:", "if True:",
-    )),
-    _bug("a token that is gone is kept", edit(
-        outcomes.step_pushed, "remove(state, device)", "pass",
-    )),
     _bug("a token is not replaced", edit(
         tokens.step_set, "(target is None or (target.platform, target.token) != (new.platform, new.token))",
         "target is None",
-    )),
-    _bug("what waits is not pushed to a new token", edit(
-        tokens.step_set, "if is_undrained(state, by, mailbox):", "if False:",
     )),
     _bug("the token of a revoked device stays", edit(
         devices._unlink, "if state.knows_pushes and", "if False and",
@@ -78,22 +59,7 @@ BUGS = (
     _bug("there is no grace time after a start", edit_method(
         PushWaker, "__init__", "self.begin_grace()", "pass",
     )),
-    _bug("nobody notices that the registry is lost", edit_method(
-        PushWaker, "_grace_until", "0 if lost_at is None else lost_at + self._limits.grace_ms", "0",
-    ), CLUSTER),
-    _bug("who is connected is not said again after the registry is lost", edit_method(
-        Gateway, "_sit_down_again", "self.renew_seat(session, now)", "pass",
-    ), CLUSTER),
     _bug("a device is pushed to twice in a second", edit_method(
         PushWaker, "_found", " or self._registry.claim_wake(device, now)", "",
     )),
-    _bug("a device that leaves with mail is not woken", edit_method(
-        Gateway, "_leave_seat", "self._waker.left(session.device)", "pass",
-    )),
-    _bug("devices that are sent elsewhere are woken", edit_method(
-        PushWaker, "stop", "self._stopped = True", "pass",
-    )),
-    _bug("a push is made for each who asks for the same one", edit_method(
-        PushWaker, "_helps", "return seen.is_due and not is_told", "return True",
-    ), CLUSTER),
 )  # fmt: skip
