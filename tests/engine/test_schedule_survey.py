@@ -19,7 +19,7 @@ PENDING, FAILED = ScheduleState.PENDING, ScheduleState.FAILED
 
 
 def a_schedule(serial: int, state: ScheduleState) -> Schedule:
-    return Schedule(f"1:1:{serial}:x", 0, b"", Kind.TEXT, 0, CallTarget("http://x/"), 1, 2, 3, state)
+    return Schedule(f"1:1:{serial}:x", 0, b"", Kind.TEXT, 0, CallTarget("http://x/"), 1, 2, 3, None, state)
 
 
 class ListedRows:
