@@ -203,15 +203,16 @@ def _failed_on(town: GroupTown, group: int, message: Numbered, number: int) -> b
 # --- receipts -----------------------------------------------------------------------------------
 
 
-def _acked(town: GroupTown, group: int, account: int) -> dict[int, list[tuple[int, bool]]]:
-    """`group_seq` → (device, whether it could be opened), of what the account's devices have acknowledged."""
-    found: dict[int, list[tuple[int, bool]]] = {}
+def _acked(town: GroupTown, group: int, account: int) -> dict[int, list[tuple[int, int, bool]]]:
+    """`group_seq` → (device, the mailbox or log it came from, whether it could be opened), of what was acknowledged."""
+    found: dict[int, list[tuple[int, int, bool]]] = {}
     for device, seen in town.history.seen.items():
         if account_of(device) != account:
             continue
         for place, entry in seen.entries.items():
             if entry.to == group and entry.by and entry.group_seq and place[1] <= seen.acked.get(place[0], 0):
-                found.setdefault(entry.group_seq, []).append((device, place not in seen.unreadable))
+                box = log_of(group) if place[0] == group else device
+                found.setdefault(entry.group_seq, []).append((device, box, place not in seen.unreadable))
     return found
 
 
@@ -250,7 +251,7 @@ def _check_counted(town: GroupTown, group: int, messages: dict[int, Numbered], a
     """What a member that stayed has acknowledged is counted, unless there were too many holes."""
     acked = {
         seq for seq, devices in _acked(town, group, account).items()
-        if any(is_open for device, is_open in devices if any(d.number == device for d in town.devices))
+        if any(is_open for device, _, is_open in devices if any(d.number == device for d in town.devices))
     }  # fmt: skip
     if _has_many_holes(town, group, account):
         return
@@ -310,8 +311,12 @@ def _check_news(town: GroupTown, device: GroupDevice) -> None:
                 continue
             acked = _acked(town, group, person.account)
             for seq, message in messages.items():
-                # What a device acknowledges too late has expired, and its author was told that instead.
+                # What a device acknowledges too late has expired in its mailbox, or for everybody in the group's log,
+                # and its author was told that instead.
                 failed = history.of(device.number).failed.get((Stream(message.by, group, message.lane), message.n), {})
-                is_open = any(is_open and where not in failed for where, is_open in acked.get(seq, ()))
+                is_open = any(
+                    is_open and device not in failed and box not in failed
+                    for device, box, is_open in acked.get(seq, ())
+                )
                 if account_of(message.by) == mine and is_open and seq not in told:
                     raise Broken("authors are told", f"{device.number:x} never heard that {group:x} {seq} is delivered")
