@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from nightmail.cli.chat.bubbles import draw, draw_summary
-from nightmail.cli.chat.lines import Day, MessageLine, Notice, ShownMessage, UnreadMarker, lines_of
+from nightmail.cli.chat.lines import Day, LaterLine, MessageLine, Notice, ShownMessage, UnreadMarker, lines_of
 from nightmail.cli.chat.model import ConversationSummary
 from nightmail.client.messages import Message, Tick
 from nightmail.model.ids import MessageId, account_id, device_id
@@ -80,6 +80,12 @@ def test_own_messages_stand_on_the_right_with_how_far_they_got() -> None:
         assert shown.rstrip().endswith(mark)
         assert shown.startswith(" " * 40)
     assert picture(draw(MessageLine("i", False, "hello", "12:00", Tick.SENT), 60), 60).startswith(" hello  12:00 ")
+
+
+def test_a_message_for_later_stands_there_with_a_clock_and_its_time() -> None:
+    shown = picture(draw(LaterLine("i", "hello", "at 14:00:00"), 60), 60)
+    assert shown.split() == ["hello", "🕓", "at", "14:00:00"]
+    assert shown.startswith(" " * 30)
 
 
 def test_a_turn_of_the_talk_leaves_room() -> None:

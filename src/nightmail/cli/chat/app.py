@@ -17,19 +17,23 @@ from textual import events, work
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 
+from nightmail.cli.errors import explain, sentence
 from nightmail.cli.group_words import refusal_words, settings_lines
 from nightmail.cli.output import plain
-from nightmail.client import Client, GroupError
+from nightmail.client import Client, GroupError, ScheduleError
 from nightmail.client.errors import ClientError, Lagging
 from nightmail.client.events import Disappeared, Event
+from nightmail.client.schedule_events import ScheduleEvent
 from nightmail.model.group_chain import is_group
 
 from .conversations import Conversations
 from .group_screens import MembersScreen, NewGroupScreen
 from .lines import Line, MessageLine, lines_of
 from .model import ConnectionState, Model, Status
+from .schedule_screens import LaterScreen, ScheduledScreen
 from .screens import RecipientScreen, SafetyNumberScreen, SearchScreen, TimerScreen
 from .style import CSS as STYLE
 from .widgets import Composer, ConversationList, Messages
@@ -57,6 +61,7 @@ class ChatApp(App[None]):
         Binding("ctrl+f", "search", "Search", priority=True),
         Binding("ctrl+s", "safety", "Safety number", priority=True),
         Binding("ctrl+t", "timer", "Timer", priority=True),
+        Binding("ctrl+l", "later", "Later", priority=True),
         Binding("escape", "step_back", "Back"),
     ]
 
@@ -123,6 +128,8 @@ class ChatApp(App[None]):
         self.conversations.invalidate(event)
         if isinstance(event, Disappeared) and isinstance(self.screen, SearchScreen):
             self.screen.search_again()
+        if isinstance(event, ScheduleEvent):
+            self._draw_scheduled()
         now_ms = int(datetime.now().astimezone().timestamp() * 1000)
         if (found := self.conversations.notice(event, now_ms)) is not None:
             self.model.note(*found)
@@ -171,15 +178,17 @@ class ChatApp(App[None]):
         messages = self.conversations.messages(self.model.open, self._limit)
         today = datetime.now().astimezone().date()
         notices = [*self.conversations.notices(self.model.open), *self.model.notices()]
+        shown = {each.message.id for each in messages}
         lines = lines_of(messages, notices, today, new_from=self._new_from)
+        lines += self.conversations.schedules.lines(self.model.open, shown)
         self.messages.show(lines, to_end=to_end)
         self.lines = lines
 
     def _draw_status(self) -> None:
         status = self.model.status
         about = "members" if self._is_in_group else "safety"
-        keys = "" if self._is_narrow else f"   ^N new  ^G group  ^F search  ^S {about}  ^T timer  ^Q quit"
-        self.bar.update(_text(f"{_DOTS[status.state]} {status.words}{keys}"))
+        keys = f"  ^N new  ^G group  ^F search  ^S {about}  ^T timer  ^L later  ^Q quit"
+        self.bar.update(_text(f"{_DOTS[status.state]} {status.words}{'' if self._is_narrow else keys}"))
         self.bar.set_classes(status.state.value)
 
     def _draw_reply(self) -> None:
@@ -269,6 +278,10 @@ class ChatApp(App[None]):
         except ClientError as error:
             self._show_error(error)
             return
+        self._clear_composer()
+
+    def _clear_composer(self) -> None:
+        """What was written is durable."""
         self.composer.text = ""
         self.model.replying_to = self._new_from = ""
         self._draw_lines(to_end=True)
@@ -348,6 +361,50 @@ class ChatApp(App[None]):
 
         self.push_screen(TimerScreen(self.conversations.name(peer)), set_timer)
 
+    def action_later(self) -> None:
+        """Schedule what is written; if nothing is, or when asked for a time: show what is scheduled."""
+        if isinstance(self.screen, LaterScreen):
+            self.screen.dismiss("")
+            self._show_scheduled()
+        elif not isinstance(self.screen, ModalScreen):
+            if self.model.open is not None and self.composer.text.strip():
+                self._ask_when(self.model.open, self.composer.text.strip("\n"))
+            else:
+                self._show_scheduled()
+
+    def _ask_when(self, peer: int, text: str) -> None:
+        reply_to = self.model.replying_to
+
+        async def schedule(typed: str | None) -> None:
+            if typed:
+                try:
+                    await self.conversations.schedule(peer, text, reply_to, typed)
+                except ClientError as error:
+                    self._show_error(error)
+                    return
+                if self.model.open == peer:  # another dialog may have opened another conversation
+                    self._clear_composer()
+
+        self.push_screen(LaterScreen(self.conversations.name(peer)), schedule)
+
+    def _show_scheduled(self) -> None:
+        self.push_screen(ScheduledScreen(self.conversations.schedules.rows, self._cancel))
+
+    @work
+    async def _cancel(self, message_id: str) -> None:
+        """Without a connection this takes until there is one; the window goes on meanwhile."""
+        self.call_later(self._draw_scheduled)  # the list says meanwhile that it is being cancelled
+        try:
+            await self.conversations.schedules.cancel(message_id)
+        except ClientError as error:
+            self._show_error(error)
+        self._draw_scheduled()
+        self._draw_soon()
+
+    def _draw_scheduled(self) -> None:
+        if isinstance(self.screen, ScheduledScreen):
+            self.screen.show_again()
+
     def action_step_back(self) -> None:
         if self.model.replying_to:
             self.model.replying_to = ""
@@ -384,8 +441,15 @@ class ChatApp(App[None]):
         self._close_messages_no_wait()
 
     def _show_error(self, error: ClientError) -> None:
-        text = refusal_words(error)[0] if isinstance(error, GroupError) else str(error)
-        self.notify(_escape(f"{text[:1].upper()}{text[1:]}."), severity="error")
+        match error:
+            case GroupError():
+                said = refusal_words(error)[0]
+                words = f"{said[:1].upper()}{said[1:]}."
+            case ScheduleError():
+                words = explain(error).message
+            case _:
+                words = sentence(error)
+        self.notify(_escape(words), severity="error")
 
 
 def _text(words: str) -> Text:

@@ -16,7 +16,7 @@ from nightmail.cli.errors import REASONS
 from nightmail.cli.output import TICKS, plain, plain_body
 from nightmail.client.messages import Tick
 
-from .lines import Day, Line, MessageLine, Notice, UnreadMarker
+from .lines import Day, LaterLine, Line, MessageLine, Notice, UnreadMarker
 from .model import ConversationSummary
 
 _STYLES = {Tick.READ: "bold #4fb3ff", Tick.FAILED: "bold light_coral"}
@@ -36,6 +36,9 @@ def draw(line: Line, width: int) -> RenderableType:
             return Text(plain(line.text), style=style, justify="center")
         case MessageLine():
             return _bubble(line, width)
+        case LaterLine():
+            waiting = MessageLine(line.id, own=True, text=line.text, clock="", tick=Tick.PENDING, seen=line.when)
+            return _bubble(waiting, width)
 
 
 def _bubble(said: MessageLine, width: int) -> RenderableType:

@@ -36,6 +36,7 @@ from nightmail.model.ids import MessageId, account_of
 from .groups import ChatGroups
 from .lines import Notice, ShownMessage
 from .model import ConversationSummary
+from .schedules import ChatSchedules, text_content
 
 NO_TEXT = "(something that is not text)"
 DISAPPEARED = "(disappeared)"
@@ -46,6 +47,7 @@ class Conversations:
         self.client = client
         self._names = ContactNames(client)
         self.groups = ChatGroups(client, self._names)
+        self.schedules = ChatSchedules(client, self.name)
         self._typed: dict[int, str] = {}
         """Account → the handle that the user typed for it. The server tells account numbers only."""
         self._known: dict[int, ConversationSummary] = {}
@@ -58,10 +60,12 @@ class Conversations:
     # --- reading --------------------------------------------------------------------------------
 
     def summaries(self, also: int | None = None) -> list[ConversationSummary]:
-        """Every conversation that was begun, the groups, and one that may have no message yet."""
+        """Every conversation that was begun, also by a message for later, the groups, and one that may have no message
+        yet."""
         groups = self.client.group_names()
         peers = [row.peer for row in self.client.conversations() if row.peer not in groups and self._is_begun(row)]
         peers += groups
+        peers += [peer for peer in self.schedules.peers() if peer not in peers]
         if also is not None and also not in peers:
             peers.append(also)
         if self.client.unread() != sum(summary.unread for summary in self._known.values()):
@@ -133,12 +137,12 @@ class Conversations:
 
     def notices(self, peer: int) -> list[Notice]:
         """Notices that stay in a conversation after a restart."""
-        trust = self.client.trust(peer)
+        trust, failed = self.client.trust(peer), self.schedules.notices(peer)
         if not trust.changed_at:
-            return []
+            return failed
         words = f"The security code with {self.name(peer)} has changed."
         words += " Your messages wait: Ctrl+S." if trust.held else ""
-        return [Notice(trust.changed_at, words, grave=True)]
+        return [Notice(trust.changed_at, words, grave=True), *failed]
 
     def first_unread(self, peer: int, limit: int) -> str:
         """Id of the first unread message among the newest `limit`; empty if there is none."""
@@ -183,9 +187,19 @@ class Conversations:
             mentions = self.groups.mentions(peer, text)
             await self.client.send(peer, text, reply_to_message_id=reply_to, mentions=mentions)
         else:
-            handle = self.client.people.get(peer).handle or self._typed.get(peer, "")
-            await self.client.send(handle or peer, text, reply_to_message_id=reply_to)
+            await self.client.send(self._addressee(peer), text, reply_to_message_id=reply_to)
         self._known.pop(peer, None)
+
+    async def schedule(self, peer: int, text: str, reply_to: str, typed: str) -> None:
+        """Have a message delivered at the time that was typed. It is durable when this returns. Raises Misused,
+        BadTime and what sending raises."""
+        mentions = self.groups.mentions(peer, text) if is_group(peer) else ()
+        to = peer if is_group(peer) else self._addressee(peer)
+        await self.schedules.schedule(to, text_content(text, reply_to, mentions), typed)
+
+    def _addressee(self, peer: int) -> str | int:
+        """A person, by the handle if it is known: the client then learns it."""
+        return self.client.people.get(peer).handle or self._typed.get(peer, "") or peer
 
     async def set_timer(self, peer: int, typed: str) -> None:
         """Set the timer of a conversation. Raises Misused."""
@@ -197,8 +211,7 @@ class Conversations:
             check_timer(life_ms)
             await self.client.change_group(peer, timer_ms=life_ms)
         else:
-            handle = self.client.people.get(peer).handle or self._typed.get(peer, "")
-            await self.client.set_timer(handle or peer, life_ms)
+            await self.client.set_timer(self._addressee(peer), life_ms)
         self._known.pop(peer, None)
 
     def watch(self, peer: int | None) -> None:

@@ -51,7 +51,15 @@ class MessageLine(Struct, frozen=True):
     """Of an own message in a group: how many have it, or have read it."""
 
 
-Line: TypeAlias = Day | UnreadMarker | Notice | MessageLine
+class LaterLine(Struct, frozen=True):
+    """An own message that is delivered later. It cannot be answered yet."""
+
+    id: str
+    text: str
+    when: str
+
+
+Line: TypeAlias = Day | UnreadMarker | Notice | MessageLine | LaterLine
 
 
 class ShownMessage(Struct, frozen=True):

@@ -22,6 +22,7 @@ from nightmail.cli.errors import Exit
 from nightmail.cli.output import as_json_option, clock, command_line, console, plain, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of, short_name
 from nightmail.cli.schedule_words import made_fields, scheduled_to, state_words, to_fields
+from nightmail.cli.times import time_typed
 from nightmail.cli.waiting import run_within, timeout_option, timeout_seconds
 from nightmail.client import Client, ScheduledMessage
 from nightmail.client.errors import DeliveryFailed
@@ -81,12 +82,9 @@ class _Outcome(NamedTuple):
 
 def _time(text: str) -> datetime:
     try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.UsageError("TIME is no time: 2026-03-01T12:00:00Z is one.") from None
-    if time.utcoffset() is None:
-        raise click.UsageError("TIME has no zone: 2026-03-01T12:00:00Z, or +01:00 instead of Z.")
-    return time
+        return time_typed(text)
+    except ValueError as error:
+        raise click.UsageError(f"TIME {error}.") from None
 
 
 async def _schedule(
