@@ -181,6 +181,8 @@ class Rig(Watcher):
         self.seen: list[ClockSeen] = []
         """What was thought of the wall clock, whenever that changed."""
         self.saved: list[Checkpoint] = []
+        self.repeated = 0
+        """Retries that were answered from memory."""
         self.meanwhile: Callable[[], None] = lambda: None
         """Called whenever effects are handed out."""
         self.lingering: list[Callable[[], None]] = []
@@ -206,6 +208,9 @@ class Rig(Watcher):
     def on_clock(self, seen: ClockSeen) -> None:
         self.seen.append(seen)
 
+    def on_repeated(self) -> None:
+        self.repeated += 1
+
     def on_saved(self, checkpoint: Checkpoint) -> None:
         self.saved.append(checkpoint)
 
@@ -221,6 +226,14 @@ class Rig(Watcher):
         via = self.submit(by, body)
         self.loop.flush()
         return via
+
+    def say_together(self, by: int, *bodies: AnyBody) -> list[int]:
+        """What comes in one frame."""
+        first = self._via + 1
+        self._via += len(bodies)
+        self.loop.submit_all([Record(by, via, body) for via, body in enumerate(bodies, first)])
+        self.loop.flush()
+        return list(range(first, self._via + 1))
 
     def wait(self, ms: int) -> None:
         """Let time pass, and the loop see it."""

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from nightmail.core.due import is_due
+from nightmail.core.groups.sending import answer_from_memory as answer_in_group
 from nightmail.core.numbering import answer_from_memory
 from nightmail.core.state import ShardState
 from nightmail.core.step import FOLDS
@@ -33,6 +34,8 @@ from nightmail.model.records import (
     AnyBody,
     ClockDoubted,
     FoldRaised,
+    GroupSealed,
+    GroupSent,
     LimitsSet,
     Record,
     Sent,
@@ -207,7 +210,7 @@ class Loop:
         body = record.body
         if not self.ready:
             self._say(record, Unavailable())
-        elif type(body) is Sent and (known := answer_from_memory(self._folding.state, record.by, body)):
+        elif known := _known(self._folding.state, record):
             self._watcher.on_repeated()
             self._say(record, known)  # A retry: the log has it already.
         elif type(body) not in FOLDS[self._folding.state.shard.fold]:
@@ -236,6 +239,10 @@ class Loop:
                     continue
             elif type(body) not in fold:
                 self._say(record, NotYet())
+                continue
+            elif (type(body) is GroupSent or type(body) is GroupSealed) and (known := _known(state, record)):
+                self._watcher.on_repeated()
+                self._say(record, known)
                 continue
             data.append(encode_record(record))
             waiting.append(record)
@@ -474,3 +481,13 @@ class Loop:
     def _trim(self) -> None:
         self._trimmed_at = self._pace()
         self._log.trim(self._rows.pointer, self._clock())
+
+
+def _known(state: ShardState, record: Record) -> Said | None:
+    """What a retry was answered, if that is in memory."""
+    body = record.body
+    if type(body) is Sent:
+        return answer_from_memory(state, record.by, body)
+    if type(body) is GroupSent or type(body) is GroupSealed:
+        return answer_in_group(state, record.by, body)
+    return None
