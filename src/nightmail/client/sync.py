@@ -18,8 +18,11 @@ from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from nightmail.client.backup.making import BackupMade, Progress
+from nightmail.client.backup.schedule import BackupState
 from nightmail.client.store.rows import Conversation
 from nightmail.client.store.search import Found
+from nightmail.e2ee.backup import BackupSecret
 from nightmail.e2ee.content import Content
 from nightmail.model.roster import Role
 from nightmail.model.words import Lane
@@ -138,6 +141,23 @@ class SyncClient:
 
     def scheduled(self) -> list[ScheduledMessage]:
         return self._run(self._ask(self._client.scheduled))
+
+    # --- backups --------------------------------------------------------------------------------
+
+    def make_backup(
+        self, file: str | os.PathLike[str] = "", secret: BackupSecret | None = None, progress: Progress | None = None
+    ) -> BackupMade:
+        """Make an encrypted backup, or add what changed to the last one; as `Client.backups.make`. `progress` is called
+        on the client's thread. Raises BackupError, Misused."""
+        return self._run(self._client.backups.make(file, secret, progress))
+
+    def schedule_backups(self, every_ms: int) -> BackupState:
+        """Make one so often while this client is open; 0: only when asked. Raises Misused."""
+        return self._run(self._client.backups.schedule(every_ms))
+
+    def backup_state(self) -> BackupState | None:
+        """What is remembered of the last backup, and how often they are made; None: there was none."""
+        return self._run(self._ask(lambda: self._client.backups.state))
 
     # --- groups ---------------------------------------------------------------------------------
 
