@@ -161,6 +161,9 @@ class StrictTable(Table[K, R]):
         self._guarded.unwatched_put(key, row)
         self._said.unwatched_put(key, offset)
 
+    def unwatched_has(self, key: Any) -> bool:
+        return self._guarded.unwatched_has(key)
+
     def unwatched(self, key: Any) -> R | None:
         return self._guarded.unwatched(key)
 
@@ -337,11 +340,21 @@ def check_rows(state: StrictState, written: set[tuple[Kept, Any]]) -> None:
                 _expect(bool(slots) and slots == in_order, "an hour's slots", hour)
                 _expect(shard.due.get(key) == moment_of_slot(shard, slots[0]), "an hour's first moment", hour)
             case Due() as slot:
-                hour = state.watched[Kept.DUE_HOUR].unwatched(hour_of(state.shard, moment_of_slot(state.shard, key)))
-                _expect(bool(slot.items) and hour is not None and key in hour.slots, "a slot that is listed", slot)
+                _expect(bool(slot.items) and _is_listed(state, key), "a slot that is listed", slot)
             case _:
                 pass
     _expect(state.shard.next_due == min(state.shard.due.values(), default=0), "next_due", state.shard)
+
+
+def _is_listed(state: StrictState, slot: int) -> bool:
+    """Whether its hour lists it; of an hour that is not in memory, as a slot with room needs none, its first moment."""
+    moment = moment_of_slot(state.shard, slot)
+    number = hour_of(state.shard, moment)
+    hour = state.watched[Kept.DUE_HOUR].unwatched(number)
+    if hour is None:
+        is_away = not state.watched[Kept.DUE_HOUR].unwatched_has(number)
+        return is_away and state.shard.due.get(number, moment + 1) <= moment
+    return slot in hour.slots
 
 
 def _check_queue(state: ShardState, number: int, queue: Queue) -> None:

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from nightmail.core.devices import needs_account, step_closed
 from nightmail.core.due import NEXT_SLOT, moment_of_slot
-from nightmail.core.state import ShardState, missing_row
+from nightmail.core.state import ShardState, encode_row, missing_row
 from nightmail.core.step import FOLDS, OPTIMISTIC
 from nightmail.model.effects import Forward, ReceiptsGrew
 from nightmail.model.ids import account_id, device_id, shard_of
@@ -275,6 +276,22 @@ def test_a_row_that_contradicts_itself_is_noticed(step: Any) -> None:
         assert 5 in state.due
 
     with pytest.raises(Crooked):
+        take(step, names, state)
+
+
+@pytest.mark.parametrize(("first", "is_sound"), [(5, True), (6, False)])
+def test_of_an_hour_that_is_not_in_memory_a_slot_is_compared_with_the_first_moment(first: int, is_sound: bool) -> None:
+    state = StrictState(shard_of(ALICE, 256), 256)
+    state.install(RowKey(Kept.DUE, 5), encode_row(Due([DueItem(PHONE, NORMAL, 0)])))
+    state.shard.due[0] = state.shard.next_due = moment_of_slot(state.shard, first)
+
+    def step(state: ShardState) -> None:
+        state.due.put(5, Due([DueItem(PHONE, NORMAL, 0)] * 2), 1)
+
+    def names(state: ShardState) -> None:
+        assert 5 in state.due
+
+    with nullcontext() if is_sound else pytest.raises(Crooked):
         take(step, names, state)
 
 
