@@ -20,13 +20,14 @@ from nightmail.client.machine.context import Context
 from nightmail.client.machine.machine import Machine
 from nightmail.client.machine.parts import build_sealer
 from nightmail.client.own_devices.device_linking import PendingLink
-from nightmail.client.store.rows import Identity, ReadMark
+from nightmail.client.store.rows import Identity
 from nightmail.client.trust.device_lists import DeviceLists
 from nightmail.client.trust.sealer import Sealer
 from nightmail.e2ee.content import Content
 from nightmail.model.words import Kind, Lane
 from nightmail.wire.closing import FINAL, CloseCode
 from sim.faults.lying_server import Forger
+from sim.judges.drained import has_untold_reading
 from sim.judges.group_tap import GroupTap
 from sim.judges.tap import Tap
 from sim.judges.timers import TimerJudge
@@ -404,9 +405,7 @@ class Device:
 
     @property
     def settled(self) -> bool:
-        """Nothing is half done: nothing unanswered, nothing uncommitted, no reading unconfirmed."""
+        """Nothing is half done: nothing unanswered, nothing uncommitted, no reading untold."""
         if self.person.town.sealed and not self.machine.sealer.is_reachable:
             return False
-        return (
-            self.online and not self.store.waiting and not self.store.dirty and not self.store.marked(ReadMark.READING)
-        )
+        return self.online and not self.store.waiting and not self.store.dirty and not has_untold_reading(self.store)
