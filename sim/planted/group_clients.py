@@ -65,7 +65,7 @@ BUGS = (
         edit_method(Inbox, "_take_entries", "held = Entries(item.lane, seq, fresh[taken:]), wait",
                     "self._hold_lane(Entries(item.lane, seq, fresh[taken:]), wait)"), SUITE, UNIT),
     Bug("who waits for a welcome is alarmed",
-        edit_method(GroupOpening, "_tell_differs", "row.standing is not GroupStanding.JOINED", "False"), WORLDS, UNIT),
+        edit_method(GroupOpening, "_tell_differs", "row.standing is not GroupStanding.JOINED", "False"), SUITE, UNIT),
     Bug("who was not welcomed yet does not look at the log",
         edit_method(GroupLogs, "fetch", "row.standing not in FETCHED", "row.standing not in FETCHED[1:]"),
         WORLDS, UNIT),
