@@ -203,6 +203,8 @@ class Session:
         self._form = Form()
         self._drained = False
         self.heard: list[AnyBody] = []
+        self.looked: list[int] = []
+        """Accounts whose device list was asked for."""
 
     def take(self, frame: bytes) -> None:
         for item in decode_from_device(frame):
@@ -217,6 +219,7 @@ class Session:
                     if isinstance(item.body, Acked):
                         self._acked[item.body.lane] = max(self._acked[item.body.lane], item.body.upto)
                 case Look():
+                    self.looked.append(item.account)
                     self.town.desk.account(item.account, lambda row, item=item: self._found(item, row))
                 case Ping():
                     self.out.append(Pong(item.nonce, self.town.now))

@@ -9,7 +9,7 @@ from nightmail.model.records import GroupVoided
 from nightmail.model.refusals import NotMember
 from nightmail.model.roster import Departure, GroupReceipts, GroupSettings, Removal, Role, RoleChange, SettingsChange
 from nightmail.model.words import Lane, Reason
-from nightmail.wire.items import Devices, Entries, FromServer, Gone, GroupMembers
+from nightmail.wire.items import Answered, Devices, Entries, FromServer, Gone, GroupMembers
 from tests.client.groups.town import a_group, a_town, change, members, texts, writes
 from tests.client.sealed_town import register_again, said_by
 
@@ -171,3 +171,27 @@ def test_a_welcome_counts_although_who_gave_it_has_registered_again_since() -> N
     assert row is not None
     assert row.standing is GroupStanding.JOINED
     assert bob.told(GroupBroken) == []
+
+
+def test_a_chain_that_the_server_does_not_show_is_asked_for_once() -> None:
+    town, people = a_town("ada", "bob", "cleo")
+    ada, bob = people[:2]
+    group = a_group(town, *people)
+    refused: list[FromServer] = []
+
+    def lose(to: int, item: FromServer) -> FromServer:
+        if to == bob.me.device and isinstance(item, Entries):
+            return Gone(item.lane, item.first, item.first + len(item.entries) - 1, Reason.EXPIRED)
+        return item
+
+    def watch(to: int, item: FromServer) -> FromServer:
+        if to == bob.me.device and isinstance(item, Answered) and isinstance(item.said, NotMember):
+            refused.append(item)
+        return item
+
+    town.meddle = lose
+    change(town, ada, group, SettingsChange(GroupSettings(receipts=GroupReceipts.NONE)))
+    town.meddle = watch
+    change(town, ada, group, Removal((bob.me.account,)))
+    town.settle()
+    assert len(refused) == 1

@@ -49,8 +49,8 @@ class _Chase(Struct):
     """Under which ref the chain was asked for; 0: it was not."""
     listing: set[int] = field(default_factory=set[int])
     """Accounts whose lists were asked for."""
-    waiting: list[tuple[int, Then]] = field(default_factory=list[tuple[int, Then]])
-    """(Index, whom to tell when that change was judged, or cannot be)."""
+    waiting: list[Then] = field(default_factory=list[Then])
+    """Whom to tell when everything was judged, or cannot be."""
 
 
 class ChainFollower:
@@ -81,7 +81,7 @@ class ChainFollower:
     def look(self, group: int, then: Then, upto: int = 0) -> None:
         """Judge everything that the server has, up to `upto` at least; `then` is called once that is done, or fails."""
         chase = self._chases.setdefault(group, _Chase())
-        chase.waiting.append((upto, then))
+        chase.waiting.append(then)
         if upto:
             chase.upto = max(chase.upto, upto)
             self._step(group)
@@ -91,7 +91,7 @@ class ChainFollower:
     def when_followed(self, group: int, then: Then) -> None:
         """Call it when nothing is left to judge."""
         chase = self._chases.setdefault(group, _Chase())
-        chase.waiting.append((chase.upto, then))
+        chase.waiting.append(then)
         self._step(group)
 
     def noticed(self, group: int, index: int, blob: bytes, then: Then) -> None:
@@ -152,15 +152,13 @@ class ChainFollower:
         self._known.at_epoch(item.group, item.epoch)
 
     def _refused(self, group: int, _said: Said) -> None:
-        """The server does not show the chain. Changes that came as notices are judged all the same: one of them may be
-        the reason."""
+        """The server does not show the chain: no more is expected of it. Changes that came as notices are judged all
+        the same: one of them may be the reason."""
         self._refused_by.add(group)
         if (chase := self._chases.get(group)) is not None:
             chase.asked = 0
             if (row := self._known.row(group)) is not None:
                 chase.upto = row.index
-                while chase.upto + 1 in chase.blobs:
-                    chase.upto += 1
             self._step(group)
 
     def _ask(self, group: int, chase: _Chase) -> None:
@@ -303,7 +301,7 @@ class ChainFollower:
 
     def _finish(self, group: int) -> None:
         if (chase := self._chases.pop(group, None)) is not None:
-            for _, then in chase.waiting:
+            for then in chase.waiting:
                 then()
 
 

@@ -199,7 +199,7 @@ class GroupSealing:
         """Whether nothing is left of the message that is to be sealed again. It has a number in the group, if it has
         not failed."""
         message = self._context.store.message(row.original)
-        if message is None or message.is_erased or not message.group_seq:
+        if message is None or not message.group_seq:
             return True
         return bool(message.life_ms) and not left_ms(self._context, message)
 

@@ -54,12 +54,15 @@ class SenderKeys:
         """Device → until when nobody waits for its keys."""
         self._awaited: dict[int, set[int]] = {}
         """Group → devices whose keys were asked for. The stream goes on when the last of them are here."""
+        self._awaited_for: dict[int, tuple[bytes, object]] = {}
+        """Group → chain and version of the audience for which they were asked for."""
         self._settled: dict[int, tuple[bytes, object]] = {}
         """Group → chain and version of the audience for which everybody was found to hold it, and nobody else."""
 
     def lost(self) -> None:
         self._unready.clear()
         self._awaited.clear()
+        self._awaited_for.clear()
 
     def chain(self, group: int) -> SenderChain | None:
         state = self._context.store.sender_chain(group)
@@ -80,6 +83,10 @@ class SenderKeys:
         """Whether every device that may read has the chain, or gets it, before the number `before` of the high lane if
         that is not None. If keys of devices must come first, `then` is called when they are here."""
         chain = self._present(group)
+        wanted_for = chain.key_id, self._audience.version(group)
+        if self._awaited.get(group) and self._awaited_for.get(group) == wanted_for:
+            return False  # everything else that goes to the group asks, too, while a thousand keys are on their way
+        self._awaited_for[group] = wanted_for
         missing = self._missing(group, chain)
         awaited = self._awaited[group] = set[int]()
         for device, registration in sorted(missing):
@@ -112,14 +119,14 @@ class SenderKeys:
         _, wanted = self._compare(group, chain)
         return {each for each in wanted if self._unready.get(each.device, 0) <= self._context.now}
 
-    def _compare(self, group: int, chain: SenderChain | None) -> tuple[list[Address], set[Address]]:
+    def _compare(self, group: int, chain: SenderChain | None) -> tuple[list[Address], frozenset[Address]]:
         """Devices that hold the chain and may not read on; and those that may read and do not hold it.
 
         A group may have thousands: once there are none of either, nobody is looked at before something changes.
         """
         version = self._audience.version(group)
         if chain is not None and self._settled.get(group) == (chain.key_id, version):
-            return [], set()
+            return [], frozenset()
         rows = self._context.store.holders(group)
         held = {Address(row.device, row.registration) for row in rows if not row.lacks or row.tries >= TRIES_MAX}
         holders = [Address(row.device, row.registration) for row in rows]

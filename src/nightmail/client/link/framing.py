@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from nightmail.model.records import Acked, Read, Sent
 from nightmail.wire.frames import encode
-from nightmail.wire.items import Ask, FromDevice, Peek, Watch
+from nightmail.wire.items import Ask, FromDevice
 
 ITEM_BYTES = 256
 """An upper bound for an item without lists: numbers, an id, a tag."""
 ENVELOPE_BYTES = 32
 """An upper bound for what an envelope adds to its ciphertext."""
 SPAN_BYTES = 32
-ACCOUNT_BYTES = 9
+REF_BYTES = 8
+"""A question may be measured before it has its number."""
 
 
 def pack(items: Sequence[FromDevice], frame_bytes: int) -> Iterator[bytes]:
@@ -32,7 +33,7 @@ def pack(items: Sequence[FromDevice], frame_bytes: int) -> Iterator[bytes]:
 
 
 def size_of(item: FromDevice) -> int:
-    """An upper bound for its size on the wire, without encoding it."""
+    """An upper bound for its size on the wire. What is said most often is not encoded for that."""
     if isinstance(item, Ask):
         match item.body:
             case Sent() as sent:
@@ -43,6 +44,4 @@ def size_of(item: FromDevice) -> int:
                 return ITEM_BYTES + SPAN_BYTES * len(lists)
             case _:
                 pass
-    if isinstance(item, Watch | Peek):
-        return ITEM_BYTES + ACCOUNT_BYTES * len(item.accounts)
-    return ITEM_BYTES
+    return max(ITEM_BYTES, len(encode([item])) + REF_BYTES)

@@ -30,6 +30,8 @@ class DeviceLists:
         self._forgotten = 0
         """Counts calls of `forget`: an answer to a question from before such a call may be out of date, too."""
         self._forgot: dict[int, int] = {}
+        self._found_at: dict[int, int] = {}
+        """Account → when its list was found over this connection."""
         self._waiting: dict[int, dict[object, tuple[ThenList, Then]]] = {}
         self.changes = 0
         """Counts lists that came or went out of date."""
@@ -42,6 +44,10 @@ class DeviceLists:
             return None
         self._known[account] = stored
         return stored
+
+    def found_at(self, account: int) -> int:
+        """When the present list came over this connection; 0: it did not."""
+        return self._found_at.get(account, 0)
 
     def want(self, account: int, who: object, then: ThenList, otherwise: Then) -> None:
         """Ask for a list; `then` is called with it, `otherwise` if it is refused; once for each `who`.
@@ -62,6 +68,7 @@ class DeviceLists:
         """The list is out of date: ask again before the next use."""
         self.changes += 1
         self._known.pop(account, None)
+        self._found_at.pop(account, None)
         self._outdated.add(account)
         self._asked.pop(account, None)
         self._forgotten += 1
@@ -77,6 +84,7 @@ class DeviceLists:
 
     def lost(self) -> None:
         self._asked.clear()
+        self._found_at.clear()
         self._waiting.clear()
 
     def deadline(self) -> int | None:
@@ -107,6 +115,7 @@ class DeviceLists:
             return
         self.changes += 1
         self._known[account] = found
+        self._found_at[account] = self._context.now
         if item.version:
             self._outdated.discard(account)
             self._context.store.put_device_list(found)
