@@ -16,7 +16,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: attacks help setup run demo demo-picture chat-picture ops-picture live docs test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store bench-ops soak fuzz strace promtool browser page-types clean
+.PHONY: attacks help setup run demo demo-picture chat-picture ops-picture live docs engines engines-down engine-parts test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store bench-ops soak fuzz strace promtool browser page-types clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,7 +46,13 @@ live: $(READY) ## watch a simulation
 docs: $(READY) ## write the tables of docs/ that follow from the code
 	@$(PY) -m docs.tables
 
-test: $(READY) strace promtool browser ## tests, then a short campaign of each kind
+engines: $(READY) ## start Kafka, Cassandra and Redis on loopback, one of each, and print where they serve
+	@$(PY) -m engines up
+
+engines-down: $(READY) ## end those engines and remove their data
+	@$(PY) -m engines down
+
+test: $(READY) strace promtool browser engine-parts ## tests, then a short campaign of each kind
 	@echo "== tests"
 	@$(PY) -m pytest -n auto --maxprocesses 4 || { \
 	  echo "== what failed runs once more, alone: a test that passes now depends on a free machine, and is to be mended" >&2; \
@@ -140,7 +146,7 @@ fuzz: $(READY) ## for SECONDS, coverage-guided fuzzing of everything that reads 
 
 clean: ## remove .venv and everything that the tools created
 	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .pytest_cache .ruff_cache
-	find src sim bench attacks pictures tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src sim bench attacks pictures engines tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The suite that watches real system calls needs strace: a superuser gets it, others are told what is not run.
 strace:
@@ -176,6 +182,19 @@ browser:
 	  fi; }
 	@command -v chromium >/dev/null || echo "== NOT RUN: the operations page is not opened in a browser, because chromium is" \
 	  "missing (sudo apt-get install chromium)" >&2
+
+# The suites on real engines need Java, Redis and jars: a superuser gets them, others are told what is not run.
+engine-parts: $(READY)
+	@{ command -v java && command -v mvn && command -v redis-server; } >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "== installing Java, Maven and Redis, to run the suites on real engines"; \
+	    apt-get update -qq && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	      openjdk-17-jre-headless maven redis-server >/dev/null || true; \
+	  fi; }
+	@command -v redis-server >/dev/null || echo "== NOT RUN: nothing is tried on a real Redis, because redis-server is missing" \
+	  "(sudo apt-get install redis-server)" >&2
+	@{ command -v java >/dev/null && $(PY) -m engines fetch; } || echo "== NOT RUN: nothing is tried on a real Kafka or" \
+	  "Cassandra, because Java or their jars are missing (sudo apt-get install openjdk-17-jre-headless maven)" >&2
 
 # The types of the operations page, by the comments in its scripts. The page itself needs no compiler.
 TSC := $(VENV)/tsc/node_modules/.bin/tsc

@@ -41,7 +41,7 @@ def name(path: Path) -> str:
 def test_every_module_says_what_it_is_for() -> None:
     silent = [
         name(p)
-        for p in modules("src", "sim", "bench", "attacks", "pictures")
+        for p in modules("src", "sim", "bench", "attacks", "pictures", "engines")
         if ast.get_docstring(ast.parse(p.read_text())) is None
     ]
     assert silent == []
@@ -50,7 +50,7 @@ def test_every_module_says_what_it_is_for() -> None:
 def test_no_file_holds_a_second_idea() -> None:
     long = {
         name(p): lines
-        for p in modules("src", "sim", "bench", "attacks", "pictures")
+        for p in modules("src", "sim", "bench", "attacks", "pictures", "engines")
         if (lines := len(p.read_text().splitlines())) > LINES_MAX
     }
     assert long == {}
@@ -59,7 +59,7 @@ def test_no_file_holds_a_second_idea() -> None:
 def test_nothing_is_left_for_later() -> None:
     left = [
         f"{name(p)}:{number}"
-        for p in modules("src", "sim", "bench", "attacks", "pictures", "tests")
+        for p in modules("src", "sim", "bench", "attacks", "pictures", "engines", "tests")
         for number, line in enumerate(p.read_text().splitlines(), 1)
         if LATER.search(line)
     ]
