@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import resource
 import sys
 from collections.abc import Awaitable, Callable
 
 from nightmail.model.ids import DEVICE_BITS, account_id
-from nightmail.model.records import Claimed, Listed
+from nightmail.model.limits import FormLimits
+from nightmail.model.records import Claimed, Listed, PushRemoved, PushSet
 from nightmail.model.refusals import RateLimited
+from nightmail.model.words import PushPlatform
 from nightmail.wire.items import Answered, Ask, Foreground, LogFetch, Look, Peek, Ping, ReceiptsLook, Typing, Watch
 
 from .calm import WINDOW, message
@@ -28,6 +31,7 @@ ADDRESSES = ("127.0.0.66", "127.0.0.67")
 RATE_BYTES = 2_500_000
 PIECE_S = 0.01
 MANY = 1_000
+TOKEN_CHARS = FormLimits().push_token_chars
 EMPTY_ARRAY = frame(b"\x90")
 
 
@@ -177,6 +181,22 @@ async def health_flood(attack: Attack) -> None:
     await attack.crowd(16, once)
 
 
+async def operator_guesses(attack: Attack) -> None:
+    """The operations page, and what it asks for, without the operator's token or with wrong ones."""
+    paths = ("/ops", "/v1/operator/overview", "/v1/operator/history", "/v1/operator/storage", "/v1/operator/alerts")
+    guesses = 0
+
+    async def once(number: int) -> None:
+        nonlocal guesses
+        guesses += 1
+        bearer = f"Bearer operator.{guesses:064x}" if number % 2 else ""
+        async with Connection(attack.port, ADDRESSES[number // 2 % 2]) as connection:
+            if (await connection.ask("GET", paths[guesses % len(paths)], bearer=bearer))[0] != 200:
+                raise Refused
+
+    await attack.crowd(16, once)
+
+
 # --- records and questions ----------------------------------------------------------------------
 
 
@@ -270,6 +290,23 @@ async def large_sends(attack: Attack) -> None:
     await attack.again(once)
 
 
+async def push_tokens(attack: Attack) -> None:
+    """Devices that change their longest token again and again, and take it back."""
+    people = [await attack.person(f"push-{number}", ADDRESSES[number % 2]) for number in range(8)]
+
+    async def once(number: int) -> None:
+        async with Connection(attack.port, ADDRESSES[number % 2]) as connection:
+            await connection.greet(people[number])
+            changes = itertools.count()
+            while True:
+                for ref in range(1, 31, 2):
+                    token = f"{next(changes):0{TOKEN_CHARS}d}"
+                    await connection.items(Ask(ref, PushSet(PushPlatform.ANDROID, token)), Ask(ref + 1, PushRemoved()))
+                await _count_limited(attack, connection)
+
+    await attack.crowd(len(people), once)
+
+
 async def handles(attack: Attack) -> None:
     who = await attack.person("handles")
 
@@ -307,6 +344,8 @@ ATTACKS: dict[str, Callable[[Attack], Awaitable[None]]] = {
     "group_fetches": group_fetches,
     "large_sends": large_sends,
     "handles": handles,
+    "push_tokens": push_tokens,
+    "operator_guesses": operator_guesses,
 }
 
 

@@ -23,7 +23,8 @@ from nightmail.core.rules import Fold, Needs, Step
 from nightmail.core.state import NEWEST_FOLD, ShardState, Table, encode_row
 from nightmail.core.step import FOLDS, OPTIMISTIC
 from nightmail.model.answers import Accepted
-from nightmail.model.effects import Answer, Call, Effect
+from nightmail.model.blob_rows import PAGE_BITS
+from nightmail.model.effects import Answer, Call, Effect, LookForBytes, RemoveBytes
 from nightmail.model.forms import kem_id, key_id
 from nightmail.model.ids import SERVER, account_of, shard_of
 from nightmail.model.records import AnyBody, Author, Copied, Sent
@@ -199,6 +200,9 @@ class StrictState(ShardState):
         self.schedule_pages = self._watched(self.schedule_pages, Kept.SCHEDULE_PAGE, lambda key: self.owns(key[0]))
         self.schedule_names = self._watched(self.schedule_names, Kept.SCHEDULE_NAME, lambda key: self.owns(key[0]))
         self.pushes = self._watched(self.pushes, Kept.PUSH, self.owns_device)
+        self.blobs = self._watched(self.blobs, Kept.BLOB, lambda key: self.owns(key[0]))
+        self.audiences = self._watched(self.audiences, Kept.AUDIENCE, lambda key: self.owns(key[0] >> PAGE_BITS))
+        self.account_blobs = self._watched(self.account_blobs, Kept.ACCOUNT_BLOBS, self.owns)
         # Time and dead letters belong to whichever shard has them.
         self.due_hours = self._watched(self.due_hours, Kept.DUE_HOUR, lambda _: True)
         self.due = self._watched(self.due, Kept.DUE, lambda _: True)
@@ -450,6 +454,8 @@ def check_consequences(state: StrictState, effects: int, forwards: int, derived:
     for effect in state.effects[effects:]:
         if isinstance(effect, Call):
             _expect(state.owns(effect.account), "a call's shard", effect)
+        elif isinstance(effect, RemoveBytes | LookForBytes):
+            _expect(state.owns(effect.owner), "a blob's shard", effect)
         elif not isinstance(effect, Answer):
             _expect(state.owns_device(effect.device), "an effect's shard", effect)
     for forward in state.forwards[forwards:]:

@@ -21,6 +21,7 @@ from . import (
     keys,
     logfiles,
     loss,
+    media,
     presence,
     pushes,
     receipts,
@@ -39,7 +40,7 @@ BUGS: tuple[Bug, ...] = (
     *sending.BUGS, *receiving.BUGS, *receipts.BUGS, *devices.BUGS, *handles.BUGS, *engine.BUGS, *keeping.BUGS,
     *forwards.BUGS, *cluster.BUGS, *logfiles.BUGS, *wide.BUGS, *gateway.BUGS, *client.BUGS, *keys.BUGS, *sealing.BUGS,
     *shares.BUGS, *clock.BUGS, *timers.BUGS, *presence.BUGS, *groups.BUGS, *group_clients.BUGS,
-    *schedules.BUGS, *pushes.BUGS, *loss.BUGS, *backups.BUGS, *schedule_clients.BUGS,
+    *schedules.BUGS, *pushes.BUGS, *media.BUGS, *loss.BUGS, *backups.BUGS, *schedule_clients.BUGS,
 )  # fmt: skip
 
 __all__ = ["BUGS", "Bug", "Uprooted"]

@@ -49,7 +49,7 @@ BUGS = (
         edit(greeting.recognize, "if device is None or not right:", "if device is None:"), BOTH, DOORS,
         focus=Focus({"lie": 20})),
     Bug("the form is not checked",
-        edit_method(Session, "_take", "elif refusal := check(device, body):", "elif refusal := None:"), BOTH, DOORS,
-        seconds=20),
+        edit_method(Session, "_take", "elif complaint := body.form(device, form):", "elif complaint := None:"), BOTH,
+        DOORS, seconds=20),
     Bug("a seat is never renewed", edit_method(Gateway, "renew_seat", "if session.seat:", "if False:"), BOTH, DOORS),
 )  # fmt: skip

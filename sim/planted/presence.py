@@ -62,7 +62,7 @@ BUGS = (
     Bug("typing is passed on to devices in the background",
         edit_method(TypingRelay, "_tell", " and reader.is_in_foreground", ""), PRESENCE, DOORS),
     Bug("last seen is lost on restart",
-        edit_method(PresenceFile, "put_last_seen", "batch.items(),", "(),"), PRESENCE, DOORS),
+        edit_method(PresenceFile, "put_last_seen", "people.items(),", "(),"), PRESENCE, DOORS),
     Bug("who may see presence is lost on restart",
         edit_method(PresenceFile, "put_audience", "(account, int(audience)),", "(account, 0),"), PRESENCE, DOORS),
 )  # fmt: skip

@@ -7,23 +7,38 @@
 from __future__ import annotations
 
 from nightmail.core import devices, mailbox, waking
-from nightmail.core.pushes import outcomes, reading, tokens
+from nightmail.core.pushes import looking, outcomes, reading, tokens
+from nightmail.gateway.gateway import Gateway
 from nightmail.outlets.push.waker import PushWaker
 
-from .tools import Bug, Plant, edit, edit_method
+from .tools import Bug, Plant, all_of, edit, edit_method
 
 FOLD_OF_PUSHES = ("tests/core/pushes", "tests/outlets/push/test_waker.py")
-NODE = ("pushes node", "pushes cluster")
+NODE, CLUSTER = ("pushes node", "pushes cluster"), ("pushes cluster",)
 
 
-def _bug(name: str, plant: Plant) -> Bug:
-    return Bug(name, plant, NODE, FOLD_OF_PUSHES, seconds=12)
+def _bug(name: str, plant: Plant, suites: tuple[str, ...] = NODE) -> Bug:
+    return Bug(name, plant, suites, FOLD_OF_PUSHES, seconds=12)
 
 
 BUGS = (
     _bug("only the first mail of a device wakes it", edit(
         mailbox.file, "if mailbox.push and not mailbox.waking:", "if mailbox.push and not mailbox.woke_at:",
     )),
+    _bug("a receipt wakes", all_of((
+        edit(reading.needs_wake, "if mailbox.marked:", "if True:"),
+        edit(reading.is_undrained, "(mailbox.marked and marks(state, device) > 0)", "marks(state, device) > 0"),
+        edit(reading.is_mark, "return not key[0] and not key[1] & 1", "return True"),
+    ))),
+    _bug("a repeat survives the drain", all_of((
+        edit(reading.push_seen, "or not is_undrained(state, device, mailbox)", ""),
+        edit(looking.step_looked, "if not is_undrained(state, device, mailbox):", "if False:"),
+        edit(looking._next_look, "if not is_undrained(state, device, mailbox):", "if False:"),
+    ))),
+    _bug("a connected device is woken after the registry was lost", all_of((
+        edit_method(PushWaker, "_grace_until", "0 if lost_at is None else lost_at + self._limits.grace_ms", "0"),
+        edit_method(Gateway, "_sit_down_again", "self.renew_seat(session, now)", "pass"),
+    )), CLUSTER),
     _bug("a control message wakes", edit(
         mailbox.file, "if state.counts_waking and entry.kind is not CONTROL:", "if state.counts_waking:",
     )),

@@ -15,6 +15,8 @@ from nightmail.engine.cluster.wide import WideRows
 from nightmail.engine.loop import Loop
 from nightmail.engine.ports import Checkpoint, EngineError, Failed, Offered, Rows, Stored, TooNew
 from nightmail.engine.trace import Tracer
+from nightmail.model.blob_rows import BlobSeen
+from nightmail.model.blobs import BlobId
 from nightmail.model.effects import Call
 from nightmail.model.group_questions import GroupAnswer, GroupQuestion, ToldSoFar
 from nightmail.model.push_rows import PushSeen
@@ -202,6 +204,12 @@ class CountedMailboxes:
 
     def push_platforms(self, devices: Sequence[int], then: Callable[[Mapping[int, PushPlatform]], None]) -> None:
         self._mailboxes.push_platforms(devices, then)
+
+    def blob(self, name: BlobId, device: int, then: Callable[[BlobSeen | None], None]) -> None:
+        self._mailboxes.blob(name, device, then)
+
+    def backups(self, account: int, then: Callable[[Sequence[tuple[BlobId, BlobSeen]]], None]) -> None:
+        self._mailboxes.backups(account, then)
 
     def trace(self, message_id: str, then: Callable[[Trace | None], None]) -> None:
         self._mailboxes.trace(message_id, then)

@@ -107,9 +107,13 @@ class ScheduleDevice(GroupDevice):
 
     # --- wishes -------------------------------------------------------------------------------
 
-    def schedule(self, to: int, in_ms: int) -> None:
+    def next_id(self) -> str:
+        """No two have the same sequence, whatever they are for."""
         self._planned += 1
-        ident = f"{self.number:x}:{self.world.now}:{self._planned}:s"
+        return f"{self.number:x}:{self.world.now}:{self._planned}:s"
+
+    def schedule(self, to: int, in_ms: int) -> None:
+        ident = self.next_id()
         planned = Planned(ident, self.person.account, self.world.now + in_ms, to)
         self.schedules.planned[ident] = planned
 

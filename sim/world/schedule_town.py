@@ -74,7 +74,6 @@ class ScheduleTown(GroupTown):
         """(An account of the shard, offset) → the message that an operator saw in the letter."""
         self.gone_at: dict[int, int] = {}
         """Device → when its person was told that it is unlinked."""
-        self._calls = 0
 
     @property
     def reseals_in_time(self) -> bool:
@@ -125,10 +124,8 @@ class ScheduleTown(GroupTown):
 
     def _schedule_call(self, device: ScheduleDevice, in_ms: int) -> None:
         """Over HTTP: with a key, every request has an id of its own."""
-        self._calls += 1
-        number, account, has_key = self._calls, device.person.account, self.world.maybe(0.5)
-        key = f"key {number}" if has_key else ""
-        first = f"{device.number:x}:{self.world.now}:{number}:c"
+        first, account, has_key = device.next_id(), device.person.account, self.world.maybe(0.5)
+        key = f"key of {first}" if has_key else ""
         planned = self.planned[first] = Planned(first, account, self.world.now + in_ms)
         asked: list[str] = []
 

@@ -123,6 +123,23 @@ def test_a_device_is_linked_listed_and_revoked(town: Town) -> None:
     assert town.ask("DELETE", f"/v1/devices/{tablet.device:x}", auth=phone).status == 204, "asked again"
 
 
+def test_an_account_sees_when_its_devices_were_last_connected(town: Town) -> None:
+    phone = town.register("paula")
+    tablet = link(town, phone, b"the tablet's token")
+    presence = town.node.heart.presence
+    assert presence is not None
+    town.run(lambda: presence.saw(tablet.device, 0))
+    never, seen = town.get("/v1/devices", phone).json["devices"]
+    assert (never["last_seen"], never["last_seen_rfc3339"]) == (None, None)
+    assert seen["last_seen_rfc3339"] == rfc3339(seen["last_seen"])
+
+
+def test_without_presence_it_is_not_known_when_devices_were_connected(tmp_path: Path) -> None:
+    with serving(tmp_path, presence__enabled=False) as town:
+        (seen,) = town.get("/v1/devices", town.register("ada")).json["devices"]
+        assert (seen["last_seen"], seen["last_seen_rfc3339"]) == (None, None)
+
+
 def test_a_list_that_is_not_the_next_one_conflicts(town: Town) -> None:
     dora = town.register("dora")
     new = {"version": 9, "devices": [f"{dora.device:x}"], "signed": ""}

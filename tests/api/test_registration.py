@@ -96,7 +96,7 @@ def test_nothing_of_a_pin_is_in_any_file_or_line(tmp_path: Path, caplog: pytest.
         ada = town.register("ada")
         lock(town, ada)
         register(town, "ada", pin_token=PIN)
-    for file in tmp_path.iterdir():
+    for file in (path for path in tmp_path.rglob("*") if path.is_file()):
         data = file.read_bytes()
         assert bytes.fromhex(PIN) not in data
         assert PIN.encode() not in data

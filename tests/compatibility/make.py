@@ -29,6 +29,7 @@ QUEUED_FOR_BOB = ["The first that waits for Bob.", "The second that waits for Bo
 QUEUED_FOR_ADA = ["The first that waits for Ada.", "The second that waits for Ada."]
 EXPIRING = "Good for an hour."
 BLOCKED = "Ada never sees this."
+BOBS_PUSHES = "https://push.example/bob"
 UNSENT_ADA, UNSENT_BOB = "Ada writes without a server.", "Bob writes without a server."
 
 SEND_WITH_LIFE = """
@@ -60,6 +61,7 @@ def live(at: Installation) -> None:
     (number,) = at.run("ada", "verify-contact", "bob")
     at.run("ada", "verify-contact", "bob", "--verified", number["safety_number"])
     at.run("ada", "contacts", "name", "bob", "Robert")
+    at.run("bob", "push", "set", "unifiedpush", BOBS_PUSHES)
     at.run("ada", "block", "cleo")
     at.run("cleo", "send", "ada", BLOCKED)
     # Nothing of hers is looked at again, and a sealed profile of 130 kB does not become smaller.

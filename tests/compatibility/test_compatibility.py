@@ -109,6 +109,22 @@ def test_lives_in_a_kept_profile_are_counted_from_its_first_start(tmp_path: Path
 
 
 @pytest.mark.parametrize("folder", ["data-killed", "data-stopped"])
+def test_a_kept_push_token_is_there_and_can_be_replaced(folder: str, tmp_path: Path) -> None:
+    at = unpacked(Path(__file__).with_name("effde67.tar.xz"), tmp_path)
+    assert fold_of(tmp_path / folder) == 6
+
+    def kept() -> list[str | None]:
+        return [each["push"] for seen in at.run("bob", "devices", "list") for each in seen["devices"]]
+
+    with at.serving(folder) as server:
+        assert kept() == ["unifiedpush"]
+        at.run("bob", "push", "set", "ios", "ab" * 32)
+        server.kill()
+    with at.serving(folder):
+        assert kept() == ["ios"]
+
+
+@pytest.mark.parametrize("folder", ["data-killed", "data-stopped"])
 def test_a_start_raises_the_fold_of_a_folder_that_was_written_with_the_first(folder: str, tmp_path: Path) -> None:
     at = unpacked(Path(__file__).with_name("2e4b862.tar.xz"), tmp_path)
     assert fold_of(tmp_path / folder) == 1

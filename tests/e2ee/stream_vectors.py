@@ -14,8 +14,12 @@ from nightmail.e2ee.backup import (
     segment_key,
     wrap,
 )
+from nightmail.e2ee.content import Content, encode_content
+from nightmail.e2ee.media import MediaPointer, encode_pointer
 from nightmail.e2ee.stream import CHUNK_BYTES, StreamSealer
 from nightmail.e2ee.stream_padding import padded_size
+from nightmail.model.ids import account_id
+from nightmail.model.words import Kind
 
 from .vector_ends import Made, Named
 
@@ -48,6 +52,30 @@ def _stream(why: str, content: bytes) -> Made:
         "head": sealer.head.hex(), "chunks": [chunk.data.hex() for chunk in chunks] if is_short else None,
         "chunk_sizes": [len(chunk.data) for chunk in chunks], "chunk_digests": [chunk.digest.hex() for chunk in chunks],
         "digest": sealer.digest.hex(),
+    }  # fmt: skip
+
+
+def make_media() -> Made:
+    file = b"the bytes of a picture"
+    return {
+        "file": file.hex(),
+        "media": [
+            _media("plain", file, "notes.txt", "text/plain", b""),
+            _media("with a thumbnail", file, "Grüße ✓.png", "image/png", _drawn("thumbnail", 40)),
+        ],
+    }
+
+
+def _media(why: str, file: bytes, name: str, kind: str, thumbnail: bytes) -> Made:
+    sealer = StreamSealer(key := _drawn(f"media {why}", 32))
+    stream = sealer.head + b"".join(chunk.data for chunk in sealer.chunks([file]))
+    owner, blob = account_id("ada"), _drawn(f"blob {why}", 16)
+    pointer = MediaPointer(owner, blob, key, sealer.digest, len(file), name, kind, thumbnail)
+    data = encode_pointer(pointer)
+    return {
+        "why": why, "owner": str(owner), "blob_id": pointer.blob_id, "key": key.hex(), "digest": sealer.digest.hex(),
+        "size": pointer.size, "name": name, "type": kind, "thumbnail": thumbnail.hex(), "stream": stream.hex(),
+        "pointer": data.hex(), "content": encode_content(Content(Kind.MEDIA, "look", data=data)).hex(),
     }  # fmt: skip
 
 

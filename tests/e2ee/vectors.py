@@ -25,7 +25,7 @@ from nightmail.model.words import Kind
 
 from .group_control_vectors import make_group_controls
 from .group_vectors import make_group_chain, make_group_states, make_sender_keys
-from .stream_vectors import make_backups, make_streams
+from .stream_vectors import make_backups, make_media, make_streams
 from .vector_ends import NOW, End, Made
 
 FOLDER = Path(__file__).parents[2] / "vectors"
@@ -282,6 +282,7 @@ def make(recorded: dict[str, dict[str, str]]) -> dict[Path, Made]:
         FOLDER / "sender-keys.json": make_sender_keys(recorded),
         FOLDER / "streams.json": make_streams(),
         FOLDER / "backup.json": make_backups(),
+        FOLDER / "media.json": make_media(),
         GOLDEN / f"state-{state.PEER.newest}.json": make_states(recorded),
         GOLDEN / f"group-state-{state.RECEIVING_CHAIN.newest}.json": make_group_states(recorded),
     }  # fmt: skip

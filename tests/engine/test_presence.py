@@ -21,9 +21,13 @@ class FailingFile(PresenceFile):
 
     fails = False
 
-    def put_last_seen(self, batch: Mapping[int, int]) -> None:
+    def put_last_seen(self, people: Mapping[int, int], devices: Mapping[int, int]) -> None:
         self._try()
-        super().put_last_seen(batch)
+        super().put_last_seen(people, devices)
+
+    def read_devices(self, devices: Collection[int]) -> dict[int, int]:
+        self._try()
+        return super().read_devices(devices)
 
     def put_audience(self, account: int, audience: Audience) -> None:
         self._try()
@@ -80,6 +84,11 @@ class Rig:
     def seen(self, *accounts: int) -> Mapping[int, Sighting] | Failed:
         found: list[Mapping[int, Sighting] | Failed] = []
         self.presence.sightings(accounts, found.append)
+        return found[0]
+
+    def devices_seen(self, *devices: int) -> Mapping[int, int] | Failed:
+        found: list[Mapping[int, int] | Failed] = []
+        self.presence.devices_seen(devices, found.append)
         return found[0]
 
 
@@ -190,3 +199,47 @@ def test_of_a_forgotten_account_nothing_is_left_in_memory_or_on_disk() -> None:
     rig.presence.forget(ADA)
     rig.wait(10_000)
     assert (rig.seen(ADA), rig.file.read([ADA])) == ({ADA: Sighting(online=False, last_seen=0, audience=CONTACTS)}, {})
+
+
+# --- devices --------------------------------------------------------------------------------------
+
+
+def test_each_device_is_last_seen_when_it_was_last_connected_and_nobody_is_online_by_that() -> None:
+    rig = Rig()
+    rig.presence.saw(PHONE, 0)
+    rig.wait(5_000)
+    rig.presence.saw(LAPTOP, 2_000)
+    seen = {PHONE: START, LAPTOP: START + 3_000}
+    found = [rig.devices_seen(PHONE, LAPTOP, TABLET)]
+    rig.wait(10_000)
+    found.append(rig.devices_seen(PHONE, LAPTOP, TABLET))
+    assert (found, rig.file.read_devices([PHONE, LAPTOP])) == ([seen, seen], seen)
+    assert (rig.seen(ADA), rig.changes) == ({ADA: Sighting(online=False, last_seen=0, audience=CONTACTS)}, [])
+
+
+def test_when_devices_were_connected_is_there_after_a_restart_and_after_a_failed_batch() -> None:
+    rig = Rig()
+    rig.presence.saw(PHONE, 0)
+    rig.file.fails = True
+    rig.wait(10_000)
+    assert (rig.presence.failed_saves, isinstance(rig.devices_seen(PHONE), Failed)) == (1, True)
+    rig.file.fails = False
+    rig.presence.saw(LAPTOP, 0)
+    rig.presence.close()
+    assert Rig(rig.file).devices_seen(PHONE, LAPTOP) == {PHONE: START, LAPTOP: START + 10_000}
+
+
+def test_of_a_device_or_an_account_that_is_no_more_nothing_is_kept() -> None:
+    rig = Rig()
+    for device in (PHONE, LAPTOP, TABLET):
+        rig.presence.saw(device, 0)
+    rig.wait(10_000)
+    for device in (PHONE, LAPTOP, TABLET):
+        rig.presence.saw(device, 0)
+    rig.presence.forget_device(PHONE)
+    found = [rig.devices_seen(PHONE, LAPTOP, TABLET)]
+    rig.presence.forget(ADA)
+    rig.wait(10_000)
+    found.append(rig.devices_seen(PHONE, LAPTOP, TABLET))
+    later = START + 10_000
+    assert found == [{LAPTOP: later, TABLET: later}, {TABLET: later}]

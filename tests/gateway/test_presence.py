@@ -39,7 +39,7 @@ from tests.gateway.presence_rig import (
     present,
     with_laptop,
 )
-from tests.gateway.rig import ADA, BEN, PHONE, a_town
+from tests.gateway.rig import ADA, BEN, PHONE, Town, a_town
 
 # --- online, and last seen -----------------------------------------------------------------------
 
@@ -267,3 +267,35 @@ def test_a_server_with_presence_and_groups_says_so() -> None:
     ben.hello()
     (welcome,) = [item for item in ben.take() if isinstance(item, Welcome)]
     assert welcome.items == GROUP_ITEMS
+
+
+# --- devices --------------------------------------------------------------------------------------
+
+
+def devices_seen(town: Town, *devices: int) -> object:
+    found: list[object] = []
+    town.presence.devices_seen(devices, found.append)
+    return found[0]
+
+
+def test_a_device_is_last_seen_when_it_was_last_heard_in_the_background_too() -> None:
+    town = friends()
+    ada = town.connect(PHONE)
+    found, times = [devices_seen(town, PHONE)], [town.clock]
+    town.wait(20_000)
+    ada.say(Ping(1))
+    times.append(town.clock)
+    town.wait(5_000)
+    ada.session.lost()
+    found.append(devices_seen(town, PHONE))
+    assert found == [{PHONE: at} for at in times]
+
+
+def test_a_device_that_is_revoked_is_not_seen_any_more() -> None:
+    town = friends()
+    with_laptop(town)
+    town.connect(LAPTOP)
+    before = devices_seen(town, LAPTOP)
+    town.fold(PHONE, Unlinked(LAPTOP))
+    town.turn()
+    assert (before, devices_seen(town, LAPTOP)) == ({LAPTOP: town.clock}, {})

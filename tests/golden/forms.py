@@ -217,6 +217,37 @@ class Shard5(Struct, array_like=True):
     doubted_elapsed: int
 
 
+class FoldLimits6(FoldLimits5, array_like=True):
+    wake_patience_ms: int
+    wake_again_ms: int
+    wake_second_ms: int
+    wake_third_ms: int
+
+
+class Shard6(Struct, array_like=True):
+    now: int
+    fold: int
+    limits: FoldLimits6
+    due: dict[int, int]
+    next_due: int
+    told: dict[int, int]
+    heard: dict[int, int]
+    out_of_chain: int
+    dead: int
+    low: int
+    exhausted: int
+    set_backs: int
+    set_back_to: int
+    set_back_by: int
+    set_back_ms: int
+    newest_time: int
+    doubts: Any
+    doubted_from: int
+    leaps: Any
+    doubted_elapsed: int
+    ledger: Any
+
+
 class DeadLetter5(DeadLetter4, array_like=True):
     status: int
     settled_at: int
@@ -264,6 +295,9 @@ FORMS: dict[int, dict[Kept, type[Struct]]] = {
         Kept.SHARD: Shard5,
         Kept.MAILBOX: Mailbox5,
         Kept.DEAD_LETTER: DeadLetter5,
+    },
+    6: {
+        Kept.SHARD: Shard6,
     },
 }
 """Fold → the rows that have grown since, as they were."""

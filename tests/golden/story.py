@@ -45,6 +45,7 @@ from nightmail.model.words import Lane, Platform
 from tests.core.schedule_world import ScheduleWorld
 from tests.core.world import Memory, Node, Person, name_of, published, sealed
 
+from .blob_story import tell_of_blobs
 from .group_story import tell_of_groups
 from .logs import SHARDS, Line
 from .push_story import tell_of_pushes
@@ -90,6 +91,8 @@ def tell(log: str, fold: int) -> list[Line]:
         tell_of_schedules(town)
     if fold > 5:
         tell_of_pushes(town)
+    if fold > 6:
+        tell_of_blobs(town)
     _oddities(town, alice)
     return town.lines
 

@@ -120,7 +120,7 @@ def test_from_any_checkpoint_on_the_log_comes_to_the_same(fold: int, log: str) -
 # --- are they worth it? -----------------------------------------------------------------------
 
 NOT_THE_FOLDS = {
-    refusals.Unavailable, refusals.Overloaded, refusals.DiskFull, refusals.DeadLettered,
+    refusals.Overloaded, refusals.DiskFull, refusals.DeadLettered,
     refusals.NotYet,
     refusals.TooManyDevices,  # after 4,095 of them
 }  # fmt: skip

@@ -83,6 +83,7 @@ from nightmail.model.refusals import Malformed
 from nightmail.model.roster import Creation, Departure, GroupChange, GroupSettings, NewMember
 from nightmail.model.words import Kind, Lane, MessageState, Platform, Reason
 from tests.core.world import World
+from tests.model.blob_forms import MALFORMED_BLOBS, SERVERS_BLOBS, WELL_FORMED_BLOBS
 from tests.model.push_forms import MALFORMED_PUSHES, SERVERS_PUSHES, WELL_FORMED_PUSHES
 from tests.model.schedule_forms import MALFORMED_SCHEDULES, SERVERS_SCHEDULES, WELL_FORMED_SCHEDULES
 from tests.model.values import built
@@ -197,6 +198,7 @@ WELL_FORMED: dict[str, AnyBody] = {
     "something fetched from a group": GroupAcked(GROUP, NUMBER_MAX, tuple(range(256))),
     **WELL_FORMED_SCHEDULES,
     **WELL_FORMED_PUSHES,
+    **WELL_FORMED_BLOBS,
 }
 
 
@@ -214,6 +216,7 @@ SHAPE = "not a message id: want device:milliseconds:sequence:random"
 MALFORMED: dict[str, tuple[AnyBody, str]] = {
     **MALFORMED_SCHEDULES,
     **MALFORMED_PUSHES,
+    **MALFORMED_BLOBS,
     "to nobody": (but(SENT, to=0), f"to is not {ACCOUNTS}"),
     "to beyond": (but(SENT, to=ACCOUNT_MAX + 1), f"to is not {ACCOUNTS}"),
     "n of nothing": (but(SENT, n=0), f"n is not between 1 {NUMBERS}"),
@@ -399,6 +402,7 @@ SERVERS: list[AnyBody] = [
     GroupMissed(GROUP, PHONE, 1),
     *SERVERS_SCHEDULES,
     *SERVERS_PUSHES,
+    *SERVERS_BLOBS,
 ]  # fmt: skip
 
 

@@ -92,5 +92,8 @@ def test_every_table_has_a_number_that_never_changes() -> None:
         "SCHEDULE_PAGE": 33,
         "SCHEDULE_NAME": 34,
         "PUSH": 40,
+        "BLOB": 48,
+        "AUDIENCE": 49,
+        "ACCOUNT_BLOBS": 50,
     }
     assert RowKey(Kept.ACCOUNT, 5) == RowKey(Kept.ACCOUNT, 5, 0)

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
+from nightmail.model.blob_rows import Purpose
 from nightmail.model.group_rows import FanOut, MemberState
 from nightmail.model.letter_rows import LetterStatus
 from nightmail.model.records import CallOutcome, FiringOutcome, PushOutcome
@@ -27,7 +28,7 @@ FIELDS: dict[Any, st.SearchStrategy[Any]] = {
     **{word: st.sampled_from(word) for word in (DueFor, Kind, Lane, Platform, Reason, MessageState)},
     **{word: st.sampled_from(word) for word in (FanOut, GroupReceipts, MemberState, Role)},
     **{word: st.sampled_from(word) for word in (CallOutcome, FiringOutcome, LetterStatus, ScheduleState)},
-    **{word: st.sampled_from(word) for word in (PushOutcome, PushPlatform)},
+    **{word: st.sampled_from(word) for word in (PushOutcome, PushPlatform, Purpose)},
 }
 
 

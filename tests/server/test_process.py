@@ -136,16 +136,24 @@ def test_a_damaged_folder_is_not_served(tmp_path: Path) -> None:
     assert "rows.db" in said
 
 
+def contents(folder: Path) -> dict[str, tuple[bytes | None, int]]:
+    """Name → bytes (of a folder none) and time of the last change, of everything in it."""
+    return {
+        str(path.relative_to(folder)): (path.read_bytes() if path.is_file() else None, path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+    }
+
+
 def test_a_start_that_is_refused_changes_nothing(tmp_path: Path) -> None:
     with process(tmp_path) as (running, asker):
         ada = asker.register("ada")
         running.kill()
         running.wait(WAIT_S)
     (tmp_path / "rows.db").rename(tmp_path / "aside")
-    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()}
+    before = contents(tmp_path)
     code, said = ends(begin(tmp_path))
     assert (code, said.count("\n")) == (4, 1)
-    assert before == {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()}
+    assert before == contents(tmp_path)
     (tmp_path / "aside").rename(tmp_path / "rows.db")
     with process(tmp_path) as (_, asker):
         assert asker.get("/v1/devices", ada).status == 200

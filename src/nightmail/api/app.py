@@ -17,17 +17,21 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route as PathRoute
 
-from nightmail.engine.ports import Desk, Schedules
+from nightmail.engine.ports import BlobRecords, Blobs, Desk, Presence, Schedules
 from nightmail.model.clock import ClockSeen
 from nightmail.model.forms import Form
 
 from . import pages
 from .access import Access
 from .alert_routes import AlertRoutes, AlertsShown
+from .blob_client import BlobClient
 from .clock_routes import ClockRoutes
 from .desk_client import DeskClient
 from .letter_routes import LetterRoutes
 from .limits import HttpLimits
+from .media_limits import MediaLimits
+from .media_routes import MediaRoutes
+from .media_transfers import Transfers
 from .openapi import describe
 from .operator_routes import OperatorRoutes, OperatorView
 from .pins import Pins
@@ -39,6 +43,7 @@ from .route import ApiRoute
 from .routes import AccountRoutes
 from .schedule_routes import ScheduleRoutes, Webhooks
 from .schemas import Health
+from .upload_routes import UploadRoutes
 from .verification import Codes, Deliver, Verification
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -64,6 +69,17 @@ Register an account, with the SHA-256 of a token that only the device knows:
 log = logging.getLogger("nightmail.api")
 
 
+class MediaService(Struct, frozen=True):
+    """What the node hands in for blobs."""
+
+    blobs: Blobs
+    records: BlobRecords
+    limits: MediaLimits
+    most_bytes: int
+    """Of one upload, for any purpose."""
+    streams: Transfers
+
+
 class Surroundings(Struct, frozen=True):
     """What the node hands in."""
 
@@ -71,6 +87,9 @@ class Surroundings(Struct, frozen=True):
     schedules: Schedules
     webhooks: Webhooks
     pushes: PushService
+    presence: Presence | None
+    """None: the operator has switched it off."""
+    media: MediaService
     form: Form
     limits: HttpLimits
     operator_digest: bytes
@@ -119,15 +138,23 @@ def app(around: Surroundings) -> Starlette:
         desk, access, registrations, questions, limits, pins, verification, around.on_registered,
         lambda: around.clock_seen().time_ms, around.handle_kept_ms,
     )  # fmt: skip
-    accounts = AccountRoutes(desk, access, links, lookups, unknown, limits)
+    accounts = AccountRoutes(desk, access, links, lookups, unknown, limits, around.presence)
     times = ClockRoutes(desk, access, around.clock_seen)
     schedules = ScheduleRoutes(
         desk, around.schedules, access, scheduling, limits, around.webhooks, lambda: around.clock_seen().time_ms
     )
     letters = LetterRoutes(desk, around.schedules, access, limits)
     pushes = PushRoutes(desk, access, limits, around.pushes)
+    media, blobs = around.media, BlobClient(desk, around.media.records, around.media.blobs)
+    streams = media.streams
+    begun, fetched = (
+        Rate(most, MINUTE_MS, limits.addresses, around.pace)
+        for most in (media.limits.begun_per_minute, media.limits.fetched_per_minute)
+    )
+    uploads = UploadRoutes(desk, access, blobs, media.limits, streams, begun, media.most_bytes)
+    fetching = MediaRoutes(desk, access, blobs, media.limits, limits, streams, fetched)
     alerts, operating = AlertRoutes(access, around.alerts), OperatorRoutes(desk, access, around.view)
-    parts = (registering, accounts, times, schedules, letters, pushes, alerts, operating)
+    parts = (registering, accounts, times, schedules, letters, pushes, uploads, fetching, alerts, operating)
     routes = [route for part in parts for route in part.routes()]
     plain = _plain(around, access, routes)
     by_path: dict[str, dict[str, Endpoint]] = {}
@@ -151,7 +178,7 @@ ALL_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 def _dispatch(methods: dict[str, Endpoint]) -> Endpoint:
     """One path, several methods. Another method is answered with those that there are."""
     if "GET" in methods:
-        methods = {**methods, "HEAD": methods["GET"]}
+        methods = {"HEAD": methods["GET"], **methods}
 
     async def endpoint(request: Request) -> Response:
         if found := methods.get(request.method):
@@ -169,6 +196,8 @@ def _serve(route: ApiRoute, access: Access) -> Endpoint:
             said = await route.handler(request)
         finally:
             access.leave(request)
+        if isinstance(said, Response):
+            return said
         if said is None:
             return Response(status_code=204, headers=NO_STORE)
         return Response(msgspec.json.encode(said), route.status, NO_STORE, "application/json")

@@ -15,6 +15,8 @@ REF = "#/components/schemas/{name}"
 
 EVERYWHERE = ("unavailable", "internal")
 WITH_BODY = ("malformed", "too_large", "too_slow", "unsupported_media_type")
+NOTHING_SAID = 200
+"""The status of a route that names none; without content it is 204."""
 WRITING = ("overloaded", "disk_full", "dead_lettered")
 
 STATUS_OF_CODE = {kind.word: status for kind, status in STATUSES.items()} | {
@@ -71,7 +73,10 @@ def _operation(route: ApiRoute) -> dict[str, Any]:
     good: dict[str, Any] = {"description": "Done" if route.gives is None else route.summary}
     if route.gives:
         good["content"] = {"application/json": _ref(route.gives)}
-    operation["responses"] = {str(route.status if route.gives else 204): good} | _problems(route)
+    if route.media:
+        good["content"] = {route.media: {"schema": {"type": "string", "format": "binary"}}}
+    status = 204 if route.gives is None and route.status == NOTHING_SAID and not route.media else route.status
+    operation["responses"] = {str(status): good} | _problems(route)
     return operation
 
 

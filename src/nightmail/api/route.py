@@ -7,8 +7,10 @@ from typing import TypeAlias
 
 from msgspec import Struct
 from starlette.requests import Request
+from starlette.responses import Response
 
-Handler: TypeAlias = Callable[[Request], Awaitable[Struct | None]]
+Handler: TypeAlias = Callable[[Request], Awaitable[Struct | Response | None]]
+"""A response is sent as it is."""
 
 
 class ApiRoute(Struct, frozen=True):
@@ -28,5 +30,7 @@ class ApiRoute(Struct, frozen=True):
     """Names in the query, each of them optional."""
     headers: tuple[str, ...] = ()
     """Likewise, headers."""
+    media: str = ""
+    """The type of what it gives, if that is no JSON."""
     is_alias: bool = False
     """The same under a shorter path."""

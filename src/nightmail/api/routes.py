@@ -6,8 +6,11 @@ Touches: the desk, by `DeskClient`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+
 from starlette.requests import Request
 
+from nightmail.engine.ports import Failed, Presence
 from nightmail.model.ids import MessageId, account_of
 from nightmail.model.records import Blocked, Closed, Linked, Listed, ReceiptsSet, Relabelled, Unlinked
 
@@ -28,10 +31,11 @@ class AccountRoutes:
     """Requests of devices, and of the operator."""
 
     def __init__(
-        self, desk: DeskClient, access: Access, links: Rate, lookups: Rate, unknown: Rate, limits: HttpLimits
-    ) -> None:
+        self, desk: DeskClient, access: Access, links: Rate, lookups: Rate, unknown: Rate, limits: HttpLimits,
+        presence: Presence | None,
+    ) -> None:  # fmt: skip
         self._desk, self._access, self._links, self._limits = desk, access, links, limits
-        self._lookups, self._unknown = lookups, unknown
+        self._lookups, self._unknown, self._presence = lookups, unknown, presence
         self._handles = Handles(desk)
 
     async def look(self, request: Request) -> schemas.AccountSeen:
@@ -69,9 +73,21 @@ class AccountRoutes:
         account = account_of(device)
         devices = await self._desk.account(account, lambda row: list(row.devices))
         pushes = await self._desk.push_platforms(devices or [device])
-        if seen := await self._desk.account(account, lambda row: devices_seen(account, row, pushes)):
+        last_seen = await self._last_seen(devices or [device])
+        if seen := await self._desk.account(account, lambda row: devices_seen(account, row, pushes, last_seen)):
             return seen
         raise problem("not_found", "the account has ended")
+
+    async def _last_seen(self, devices: Sequence[int]) -> Mapping[int, int]:
+        """Nothing where presence is switched off or cannot be read: the list of devices does not depend on it."""
+        if (presence := self._presence) is None:
+            return {}
+
+        def ask(then: Callable[[Mapping[int, int] | Failed], None]) -> None:
+            presence.devices_seen(devices, then)
+
+        found = await self._desk.look(ask)
+        return {} if isinstance(found, Failed) else found
 
     async def list_devices(self, request: Request) -> schemas.ListSeen:
         device = await self._access.device(request)

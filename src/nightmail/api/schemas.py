@@ -146,6 +146,9 @@ class DeviceSeen(Struct, frozen=True):
     """Whether messages are sealed for it."""
     push: str | None = None
     """By whose service it is woken: ios, android, web or unifiedpush; null: it has no push token."""
+    last_seen: Milliseconds | None = None
+    """When it was last connected, to half a minute while it is; null: not known."""
+    last_seen_rfc3339: Time | None = None
 
 
 class DevicesSeen(Struct, frozen=True):
@@ -233,11 +236,14 @@ def account_seen(number: int, row: Account) -> AccountSeen:
     return AccountSeen(f"{number:x}", row.handle, row.list_version, devices, row.signed_list)
 
 
-def devices_seen(number: int, row: Account, pushes: Mapping[int, PushPlatform]) -> DevicesSeen:
+def devices_seen(
+    number: int, row: Account, pushes: Mapping[int, PushPlatform], last_seen: Mapping[int, int]
+) -> DevicesSeen:
     devices = [
         DeviceSeen(
             f"{key:x}", each.label, PLATFORM_NAMES[each.platform], each.registration, key in row.listed,
             pushes[key].name.lower() if key in pushes else None,
+            last_seen.get(key), rfc3339(last_seen[key]) if key in last_seen else None,
         )
         for key, each in row.devices.items()
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A person's presence, in words."""
+"""A person's presence and a device's, in words."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ def sight_words(sight: Sight, now: datetime | None = None) -> str:
         return "last seen: unavailable"
     if not sight.last_seen:
         return "offline"
+    return f"last seen {moment_words(sight.last_seen, now)}"
+
+
+def moment_words(at_ms: int, now: datetime | None = None) -> str:
     now = now or datetime.now().astimezone()
-    then = datetime.fromtimestamp(sight.last_seen / 1000, now.tzinfo)
+    then = datetime.fromtimestamp(at_ms / 1000, now.tzinfo)
     if then.date() == now.date():
-        return f"last seen at {then:%H:%M}"
-    return f"last seen on {then.day} {then:%B %Y} at {then:%H:%M}"
+        return f"at {then:%H:%M}"
+    return f"on {then.day} {then:%B %Y} at {then:%H:%M}"

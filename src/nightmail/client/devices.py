@@ -31,10 +31,15 @@ class OwnDevice(Struct, frozen=True):
     """Messages are sealed for it."""
     push: str | None = None
     """By whose service it is woken: ios, android, web or unifiedpush; None: it has no push token."""
+    last_seen: int | None = None
+    """When it was last connected, in milliseconds since 1970, to half a minute while it is; None: not known."""
 
     @classmethod
     def of(cls, seen: Mapping[str, Any]) -> OwnDevice:
-        return cls(int(seen["device"], 16), seen["label"], seen["platform"], seen["listed"], seen.get("push"))
+        return cls(
+            int(seen["device"], 16), seen["label"], seen["platform"], seen["listed"], seen.get("push"),
+            seen.get("last_seen"),
+        )  # fmt: skip
 
 
 class OwnDevices:

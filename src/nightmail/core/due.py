@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping
 
 from nightmail.model.records import (
     AnyBody,
+    BlobLooked,
     Expired,
     GroupNews,
     GroupSwept,
@@ -66,6 +67,7 @@ FIRES: Mapping[DueFor, Callable[[DueItem], AnyBody]] = {
     DueFor.SCHEDULE: lambda item: ScheduleLooked(item.device, item.seq),
     DueFor.SCHEDULE_PAGE: lambda item: SchedulesSwept(item.device, item.seq, item.planned),
     DueFor.WAKE: lambda item: WakeLooked(item.device, item.seq),
+    DueFor.BLOB: lambda item: BlobLooked(item.device, item.seq, item.planned),
 }
 """What an item is for → the record that looks at it."""
 

@@ -68,34 +68,34 @@ def step_sent(state: ShardState, by: int, via: int, sent: Sent) -> None:
         state.effects.append(Answer(via, said))
         return
     checksum, (normal, high) = crc32(id_.encode()).to_bytes(4), stream.lanes
-    # Looked for here first: hardly any id is there.
-    maybe_reused = normal.ring.find(checksum) >= 0 or high.ring.find(checksum) >= 0
-    if maybe_reused and state.checks_ids and is_reused(stream.lanes, id_, tag):
+    if (
+        # Looked for here first: hardly any id is there.
+        (normal.ring.find(checksum) >= 0 or high.ring.find(checksum) >= 0)
+        and state.checks_ids
+        and is_reused(stream.lanes, id_, tag)
+    ):
         state.effects.append(Answer(via, IdReused(id_)))
         return
     blocked = account is not None and by >> DEVICE_BITS in account.blocked
-    if blocked and state.counts_shares and to not in state.known.rows:
-        raise KeyError(to)
-    refusal = check(state, account, by, sent)
-    if blocked and refusal is None and state.counts_shares:
-        refusal = shares.withhold(state, by, sent)
+    refusal = check_blocked(state, account, by, sent) if blocked else check(state, account, by, sent)
     if refusal is not None:
         state.effects.append(Answer(via, refusal))
         return
 
     at = take_number(state, key, stream, sent, sent.list_version, checksum)
     envelopes = sent.envelopes
-    state.ledger.owed += len(envelopes)
+    count = len(envelopes)
+    state.ledger.owed += count
     places: tuple[tuple[int, int], ...] = ()
     if blocked:
-        state.ledger.withheld += len(envelopes)
+        state.ledger.withheld += count
         places, envelopes = tuple((envelope.device, 0) for envelope in envelopes), ()
     for envelope in envelopes:
         device = envelope.device
         box = state.mailboxes.rows[device]
         assert box is not None
         # If it is sealed for one device only, that one has room: it was just checked.
-        if len(envelopes) > 1 and (
+        if count > 1 and (
             mailbox.is_full(state, box) or not shares.has_room(state, device, box, by, len(envelope.ciphertext))
         ):
             seq = 0
@@ -114,6 +114,15 @@ def step_sent(state: ShardState, by: int, via: int, sent: Sent) -> None:
     state.effects.append(Answer(via, Accepted(id_, tag, at, sent.list_version)))
 
 
+def check_blocked(state: ShardState, account: Account | None, by: int, sent: Sent) -> AnyRefusal | None:
+    """As `check`; and what a blocked sender sends is counted as if it waited."""
+    if not state.counts_shares:
+        return check(state, account, by, sent)
+    if sent.to not in state.known.rows:
+        raise KeyError(sent.to)
+    return check(state, account, by, sent) or shares.withhold(state, by, sent)
+
+
 def check(state: ShardState, account: Account | None, by: int, sent: Sent) -> AnyRefusal | None:
     """Sealed for exactly the listed devices (a re-seal: for some of them), one of which has room."""
     if account is None or account.closed:
@@ -124,7 +133,8 @@ def check(state: ShardState, account: Account | None, by: int, sent: Sent) -> An
         return _stale(account, by, sent)
     if sent.list_version != account.list_version:
         return _stale(account, by, sent)
-    limits, has_room, crowded = state.shard.limits, False, NOBODY
+    shard, has_room, crowded = state.shard, False, NOBODY
+    limits = shard.limits
     for envelope in envelopes:
         device = envelope.device
         if listed.get(device) != envelope.registration or device == by:
@@ -141,7 +151,7 @@ def check(state: ShardState, account: Account | None, by: int, sent: Sent) -> An
             else:
                 mailbox.look_at_shares(state, device, size)
                 crowded += ((device, box, size),)
-        if sent.life_ms or not box.due or box.push or state.shard.newest_time:
+        if sent.life_ms or not box.due or box.push or shard.newest_time:
             mailbox.look_at_clock(state, box, sent.life_ms, count)
     if count > 1 and len({envelope.device for envelope in envelopes}) < count:
         return _stale(account, by, sent)  # One device named twice must not stand in for another.

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
+from nightmail.model.blob_rows import AccountBlobs, AudiencePage, Blob
 from nightmail.model.effects import Effect, Forward
 from nightmail.model.group_rows import AccountGroups, AtHead, ChainBlob, Group, GroupMember, GroupRoster
 from nightmail.model.ids import shard_of
@@ -54,10 +55,10 @@ T = TypeVar("T")
 Entries: TypeAlias = dict[int, Entry]
 """Sequence number → entry, of one queue."""
 
-NEWEST_FOLD = 6
+NEWEST_FOLD = 7
 """The newest fold version that this program supports, and raises its shards to."""
 
-COMING_FOLD = 7
+COMING_FOLD = 8
 """A version that this program folds, but does not support yet: until then its records and rows may still change."""
 
 GROUPS_FOLD = 4
@@ -203,6 +204,9 @@ class ShardState:
         self.schedule_pages: Table[tuple[int, int], SchedulePage] = Table(SchedulePage)
         self.schedule_names: Table[tuple[int, int], ScheduleName] = Table(ScheduleName)
         self.pushes: Table[int, PushTarget] = Table(PushTarget)
+        self.blobs: Table[tuple[int, int], Blob] = Table(Blob)
+        self.audiences: Table[tuple[int, int], AudiencePage] = Table(AudiencePage)
+        self.account_blobs: Table[int, AccountBlobs] = Table(AccountBlobs)
         self.by_pair: dict[Kept, Table[tuple[int, int], Any]] = {
             Kept.STREAM: self.streams,
             Kept.MEMBER: self.members,
@@ -210,6 +214,8 @@ class ShardState:
             Kept.SCHEDULE: self.schedules,
             Kept.SCHEDULE_PAGE: self.schedule_pages,
             Kept.SCHEDULE_NAME: self.schedule_names,
+            Kept.BLOB: self.blobs,
+            Kept.AUDIENCE: self.audiences,
         }
         """Tables whose rows have two numbers for a key."""
         self.by_number: dict[Kept, Table[int, Any]] = {
@@ -231,6 +237,7 @@ class ShardState:
             Kept.AT_HEAD: self.at_head,
             Kept.ACCOUNT_SCHEDULES: self.account_schedules,
             Kept.PUSH: self.pushes,
+            Kept.ACCOUNT_BLOBS: self.account_blobs,
         }
 
         self._changed: list[dict[Any, int]] = []

@@ -33,6 +33,8 @@ from . import (
     shard,
     shares,
 )
+from .blobs import audiences, uploads
+from .blobs import looking as blob_looking
 from .groups import accounts, chain, cursors, filing, membership, missed, sending
 from .groups import receipts as group_receipts
 from .pushes import looking as wake_looking
@@ -76,6 +78,9 @@ MODULES = (
     tokens,
     wake_looking,
     outcomes,
+    uploads,
+    audiences,
+    blob_looking,
 )
 
 

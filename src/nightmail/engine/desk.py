@@ -12,6 +12,7 @@ from functools import partial
 from operator import attrgetter
 
 from nightmail.core import letter_pages, letters_seen
+from nightmail.core.blobs.reading import backups_seen, blob_seen, needs_backups, needs_seen
 from nightmail.core.groups import answering
 from nightmail.core.letter_pages import Listing
 from nightmail.core.letters_seen import LetterSeen
@@ -22,7 +23,20 @@ from nightmail.core.schedules import reading
 from nightmail.core.schedules.reading import ScheduleListing, ScheduleSeen
 from nightmail.core.state import ShardState, missing_row
 from nightmail.model.answers import Said
-from nightmail.model.effects import Answer, Call, Dismissed, Effect, Grew, Low, ReceiptsGrew, Wake
+from nightmail.model.blob_rows import BlobSeen
+from nightmail.model.blobs import BlobId
+from nightmail.model.effects import (
+    Answer,
+    Call,
+    Dismissed,
+    Effect,
+    Grew,
+    LookForBytes,
+    Low,
+    ReceiptsGrew,
+    RemoveBytes,
+    Wake,
+)
 from nightmail.model.group_questions import GroupAnswer, GroupQuestion, ToldSoFar
 from nightmail.model.ids import MessageId
 from nightmail.model.push_rows import PushSeen
@@ -60,15 +74,17 @@ class LoopDesk:
         self._tracer: Tracer | None = None
         self._on_call: Callable[[Call], None] | None = None
         self._on_wake: Callable[[int], None] | None = None
+        self._on_bytes: Callable[[RemoveBytes | LookForBytes], None] | None = None
 
     def attend(
         self, loop: Loop, *listeners: Listener, tracer: Tracer | None = None,
         on_call: Callable[[Call], None] | None = None, on_wake: Callable[[int], None] | None = None,
+        on_bytes: Callable[[RemoveBytes | LookForBytes], None] | None = None,
     ) -> None:  # fmt: skip
         """Each listener is told everything, in the order given. Without a tracer nothing is traced; without `on_call`
-        no webhook is called, without `on_wake` no device is woken."""
+        no webhook is called, without `on_wake` no device is woken, without `on_bytes` no bytes are removed."""
         self._loop, self._listener, self._tracer = loop, together(*listeners), tracer
-        self._on_call, self._on_wake = on_call, on_wake
+        self._on_call, self._on_wake, self._on_bytes = on_call, on_wake, on_bytes
 
     # --- in -----------------------------------------------------------------------------------
 
@@ -215,6 +231,14 @@ class LoopDesk:
             lambda state: then(letters_seen.letter_seen(state, offset)),
         )
 
+    # --- blobs --------------------------------------------------------------------------------
+
+    def blob(self, name: BlobId, device: int, then: Callable[[BlobSeen | None], None]) -> None:
+        self._wait(lambda state: needs_seen(state, name, device), lambda state: then(blob_seen(state, name, device)))
+
+    def backups(self, account: int, then: Callable[[Sequence[tuple[BlobId, BlobSeen]]], None]) -> None:
+        self._wait(lambda state: needs_backups(state, account), lambda state: then(backups_seen(state, account)))
+
     @property
     def _state(self) -> ShardState | None:
         """What is in memory, if it may be looked at."""
@@ -253,6 +277,8 @@ class LoopDesk:
                 self._on_call(effect)
             elif type(effect) is Wake and self._on_wake:
                 self._on_wake(effect.device)
+            elif isinstance(effect, RemoveBytes | LookForBytes) and self._on_bytes:
+                self._on_bytes(effect)
         for grew in grown:
             listener.grew(grew.device, grew.lane)
         listener.settled()

@@ -149,7 +149,8 @@ class Loop:
 
     @property
     def ready(self) -> bool:
-        return self._folding.ready and not self._folding.wants_rebuild and self._folding.stopped is None
+        folding = self._folding
+        return folding.ready and not folding.wants_rebuild and folding.stopped is None
 
     @property
     def stopped(self) -> EngineError | None:

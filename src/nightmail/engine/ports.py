@@ -27,6 +27,8 @@ from nightmail.model.schedule_rows import ScheduleState
 from nightmail.model.traces import Trace
 from nightmail.model.words import Audience, Lane, PushPlatform
 
+from .blobs.port import BlobFailed, BlobRecords, Blobs, Held
+
 Post: TypeAlias = Callable[[Callable[[], None]], None]
 """Run this on the loop's thread, soon. May be called from any thread."""
 
@@ -462,12 +464,24 @@ class Presence(Protocol):
         """What is known of each of these accounts, also of one that does not exist."""
         ...
 
+    def saw(self, device: int, ago_ms: int) -> None:
+        """The device was connected so long ago, in the foreground or not. Only its own account may know that."""
+        ...
+
+    def devices_seen(self, devices: Collection[int], then: Callable[[Mapping[int, int] | Failed], None]) -> None:
+        """When each of an account's devices was last connected, in milliseconds since 1970; of those that were."""
+        ...
+
     def show_to(self, account: int, audience: Audience, then: Callable[[Failed | None], None]) -> None:
         """Make the account's choice durable; it counts from when `then` is called."""
         ...
 
     def forget(self, account: int) -> None:
-        """The account is no more: remove what is stored of it."""
+        """The account is no more: remove what is stored of it and its devices."""
+        ...
+
+    def forget_device(self, device: int) -> None:
+        """The device is no more: remove what is stored of it."""
         ...
 
     def tick(self, now: int) -> None:
@@ -476,8 +490,8 @@ class Presence(Protocol):
 
 
 __all__ = [
-    "RECORD_OVERHEAD", "REF_BITS", "Checkpoint", "Damaged", "Desk", "EngineError", "EntryRange", "Failed", "Found",
-    "InUse", "Listener", "Log", "Mailboxes", "Need", "Offered", "Overtaken", "Post", "Presence", "PresenceListener",
-    "Registry", "RowKey", "Rows", "Saving", "Seat", "Sighting", "Stored", "TooNew", "TrimmedAway", "Unwritable",
-    "is_nowhere", "saving",
+    "RECORD_OVERHEAD", "REF_BITS", "BlobFailed", "BlobRecords", "Blobs", "Checkpoint", "Damaged", "Desk",
+    "EngineError", "EntryRange", "Failed", "Found", "Held", "InUse", "Listener", "Log", "Mailboxes", "Need", "Offered",
+    "Overtaken", "Post", "Presence", "PresenceListener", "Registry", "RowKey", "Rows", "Saving", "Seat", "Sighting",
+    "Stored", "TooNew", "TrimmedAway", "Unwritable", "is_nowhere", "saving",
 ]  # fmt: skip

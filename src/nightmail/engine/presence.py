@@ -38,6 +38,35 @@ class PresenceSettings(Struct, frozen=True):
     """How often last seen is stored, in ms. A crash loses the heartbeats since then."""
 
 
+class UnsavedTimes:
+    """When accounts, or devices, were last seen, as far as it is not stored yet."""
+
+    def __init__(self) -> None:
+        self.new: dict[int, int] = {}
+        self.saving: dict[int, int] = {}
+        """While they are being stored."""
+
+    def newest(self, key: int) -> int:
+        return self.new.get(key) or self.saving.get(key) or 0
+
+    def all(self) -> dict[int, int]:
+        return {**self.saving, **self.new}
+
+    def begin(self) -> dict[int, int]:
+        """What to store now."""
+        self.saving, self.new = self.new, {}
+        return dict(self.saving)
+
+    def end(self, outcome: Failed | None) -> None:
+        if outcome is not None:
+            self.new = self.all()
+        self.saving = {}
+
+    def forget(self, key: int) -> None:
+        self.new.pop(key, None)
+        self.saving.pop(key, None)
+
+
 class EmbeddedPresence:
     """Call `attend` first, `tick` often, and `close` before the thread of `execute` ends."""
 
@@ -60,10 +89,8 @@ class EmbeddedPresence:
         """Account → how many of its devices are in the foreground."""
         self._kept: dict[int, PersonKept] = {}
         """What is stored, of accounts that were asked for."""
-        self._unsaved: dict[int, int] = {}
-        """Account → last seen."""
-        self._saving: dict[int, int] = {}
-        """Likewise, while it is being stored."""
+        self._people, self._devices = UnsavedTimes(), UnsavedTimes()
+        self._is_saving = False
         self._askers: deque[tuple[Collection[int], Callable[[Mapping[int, Sighting] | Failed], None]]] = deque()
         """Who has asked for accounts that are not in memory."""
         self._is_reading = False
@@ -82,7 +109,7 @@ class EmbeddedPresence:
 
     def beat(self, device: int, now: int) -> None:
         account = device >> DEVICE_BITS
-        self._unsaved[account] = self._clock()
+        self._people.new[account] = self._clock()
         is_new = self._beats.pop(device, None) is None
         self._beats[device] = now
         if is_new:
@@ -150,8 +177,21 @@ class EmbeddedPresence:
         return found
 
     def _sighting(self, account: int, kept: PersonKept) -> Sighting:
-        newest = self._unsaved.get(account) or self._saving.get(account) or kept.last_seen
+        newest = self._people.newest(account) or kept.last_seen
         return Sighting(account in self._online, newest, kept.audience)
+
+    def saw(self, device: int, ago_ms: int) -> None:
+        self._devices.new[device] = self._clock() - ago_ms
+
+    def devices_seen(self, devices: Collection[int], then: Callable[[Mapping[int, int] | Failed], None]) -> None:
+        def found(kept: Mapping[int, int] | Failed) -> None:
+            if isinstance(kept, Failed):
+                then(kept)
+                return
+            seen = {device: self._devices.newest(device) or kept.get(device, 0) for device in devices}
+            then({device: at for device, at in seen.items() if at})
+
+        self._execute(lambda: self._answer(lambda: self._store.read_devices(devices), found))
 
     def _remember(self, account: int, row: PersonKept) -> PersonKept:
         self._kept.pop(account, None)
@@ -172,34 +212,41 @@ class EmbeddedPresence:
 
     def save(self) -> None:
         """Store the heartbeats since the last call, unless the last ones are still being stored."""
-        if self._saving or not self._unsaved:
+        if self._is_saving or not (self._people.new or self._devices.new):
             return
-        self._saving, self._unsaved = self._unsaved, {}
-        batch = dict(self._saving)
+        self._is_saving = True
+        people, devices = self._people.begin(), self._devices.begin()
 
         def saved(outcome: Failed | None) -> None:
+            self._is_saving = False
             if outcome is not None:
                 self.failed_saves += 1
-                self._unsaved = {**self._saving, **self._unsaved}
             else:
-                for account, last_seen in self._saving.items():
+                for account, last_seen in self._people.saving.items():
                     if row := self._kept.get(account):
                         self._kept[account] = PersonKept(last_seen, row.audience)
-            self._saving = {}
+            self._people.end(outcome)
+            self._devices.end(outcome)
 
-        self._execute(lambda: self._answer(lambda: self._store.put_last_seen(batch), saved))
+        self._execute(lambda: self._answer(lambda: self._store.put_last_seen(people, devices), saved))
 
     def close(self) -> None:
         """Store what is not stored yet, on the thread of `execute`, as its last job."""
-        batch = {**self._saving, **self._unsaved}
-        self._unsaved = {}
-        self._execute(lambda: self._answer(lambda: self._store.put_last_seen(batch), self._written))
+        people, devices = self._people.all(), self._devices.all()
+        self._people.new, self._devices.new = {}, {}
+        self._execute(lambda: self._answer(lambda: self._store.put_last_seen(people, devices), self._written))
 
     def forget(self, account: int) -> None:
-        for held in (self._unsaved, self._saving, self._kept):
-            held.pop(account, None)
+        self._kept.pop(account, None)
+        self._people.forget(account)
+        for device in [each for each in self._devices.all() if each >> DEVICE_BITS == account]:
+            self._devices.forget(device)
         # Until it is removed the account is closed, and so shown to nobody.
         self._execute(lambda: self._answer(lambda: self._store.remove(account), self._written))
+
+    def forget_device(self, device: int) -> None:
+        self._devices.forget(device)
+        self._execute(lambda: self._answer(lambda: self._store.remove_device(device), self._written))
 
     def _written(self, outcome: Failed | None) -> None:
         self.failed_saves += outcome is not None

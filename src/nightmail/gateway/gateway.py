@@ -113,6 +113,7 @@ class Gateway:
         self._desk.note_connection(session.device, here=True)
         seat = Seat(self.shared.node, line, now)
         self._registry.take(session.device, seat, now)
+        self._saw(session, now)
         self.counters.connected += 1
         if self._waker is not None:
             self._waker.came(session.device)
@@ -130,6 +131,11 @@ class Gateway:
     def renew_seat(self, session: SessionPort, now: int) -> None:
         if session.seat:
             self._registry.take(session.device, session.seat, now)
+            self._saw(session, now)
+
+    def _saw(self, session: SessionPort, now: int) -> None:
+        if self.presence is not None:
+            self.presence.presence.saw(session.device, now - session.heard)
 
     def remove(self, session: SessionPort) -> None:
         self.admission.remove_stranger(session)
@@ -141,6 +147,7 @@ class Gateway:
             del self._live[session.device]
             self._desk.note_connection(session.device, here=False)
             self.turns.saw(session.device, session.heard)
+            self._saw(session, self._pace())
         self._leave_seat(session)
 
     # --- records in, news out -----------------------------------------------------------------

@@ -116,6 +116,8 @@ class NodePresence:
         def shown(row: Account | None) -> None:
             if row is None or row.closed:
                 self.presence.forget(account)
+            else:
+                self.presence.forget_device(device)
 
         self._shared.desk.account(account, shown)
 

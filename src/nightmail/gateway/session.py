@@ -146,7 +146,7 @@ class Session:
 
     def _take(self, items: list[FromDevice], now: int) -> None:
         """Everything one frame says. This is where a message costs most, so it calls few functions."""
-        gateway, device, address, check = self._gateway, self.device, self._address, self._shared.form.check
+        gateway, device, address, form = self._gateway, self.device, self._address, self._shared.form
         records: list[Record] = []
         acks: list[Acked | ReceiptsAcked] = []
         sends = 0
@@ -159,10 +159,10 @@ class Session:
         for item in items:
             if type(item) is Ask:
                 ref, body = item.ref, item.body
-                if not 0 <= ref <= REF_MAX:
+                if ref >> REF_BITS:  # Something is left of a negative number, too.
                     self.close(CloseCode.MALFORMED, "a ref out of range")
-                elif refusal := check(device, body):
-                    self._refuse(ref, refusal)
+                elif complaint := body.form(device, form):
+                    self._refuse(ref, Malformed(complaint))
                 else:
                     pace = body.pace
                     if pace is SEND:

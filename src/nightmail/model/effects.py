@@ -68,6 +68,20 @@ class Wake(Struct, frozen=True, gc=False):
     device: int
 
 
+class RemoveBytes(Struct, frozen=True, gc=False):
+    """A blob is no more: its bytes may go. If they do not, a sweep finds them."""
+
+    owner: int
+    secret: bytes
+
+
+class LookForBytes(Struct, frozen=True, gc=False):
+    """A day has passed: are the bytes of this blob still there? If not, say so by `BlobRemoved`."""
+
+    owner: int
+    secret: bytes
+
+
 class Forward(Struct, frozen=True, gc=False):
     """Append this to another shard's log, as the `k`-th thing it is told by us."""
 
@@ -76,4 +90,4 @@ class Forward(Struct, frozen=True, gc=False):
     body: Told
 
 
-Effect: TypeAlias = Answer | Grew | ReceiptsGrew | Dismissed | Low | Call | Wake
+Effect: TypeAlias = Answer | Grew | ReceiptsGrew | Dismissed | Low | Call | Wake | RemoveBytes | LookForBytes

@@ -108,6 +108,24 @@ class FoldLimits(Struct, frozen=True, array_like=True):
     """Likewise, for the second time."""
     wake_third_ms: int = 6 * 60 * 60_000
     """Likewise, for the third and last time."""
+    media_bytes: int = 2 * 1024 * 1024 * 1024
+    """Bytes of one blob; and never more than the quota that it counts towards."""
+    media_quota_bytes: int = 1024 * 1024 * 1024
+    """Bytes of one account's media, from when their uploads begin until they end."""
+    backup_quota_bytes: int = 1024 * 1024 * 1024
+    """Likewise, of its backups."""
+    media_files: int = 10_000
+    """Blobs of one account."""
+    backups: int = 256
+    """Of these, backups: they are listed in one row."""
+    media_uploads: int = 16
+    """Uploads of one account that are not finished."""
+    media_devices: int = 20_000
+    """Devices that one blob may be for."""
+    media_ms: int = 30 * DAY_MS
+    """How long media are kept that some device has not fetched."""
+    upload_ms: int = DAY_MS
+    """How long an upload may take, with all its interruptions."""
 
 
 class FormLimits(Struct, frozen=True):

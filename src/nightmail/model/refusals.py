@@ -13,6 +13,8 @@
     ├── of schedules  UnknownSchedule · AlreadySent · InProgress · AlreadyEnded · TooManySchedules · SchedulesFull
     │                 TooFarOff · TimePast · KeyReused
     ├── of letters    UnknownLetter · LetterSettled · NotReplayable
+    ├── of blobs      UnknownBlob · BlobTooLarge · BlobQuota · TooManyBlobs · TooManyUploads · TooManyAddressed
+    │                 BlobUnfinished · BackupPrivate
     ├── of form       Malformed
     └── of the moment Unavailable · Overloaded · DiskFull · DeadLettered · RateLimited · NotYet
 
@@ -23,6 +25,16 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from .blob_refusals import (
+    BackupPrivate,
+    BlobQuota,
+    BlobTooLarge,
+    BlobUnfinished,
+    TooManyAddressed,
+    TooManyBlobs,
+    TooManyUploads,
+    UnknownBlob,
+)
 from .group_refusals import (
     AlreadyMember,
     GroupFull,
@@ -403,6 +415,8 @@ AnyRefusal: TypeAlias = (
     | UnknownSchedule | AlreadySent | InProgress | AlreadyEnded | TooManySchedules | SchedulesFull
     | TooFarOff | TimePast | KeyReused
     | UnknownLetter | LetterSettled | NotReplayable
+    | UnknownBlob | BlobTooLarge | BlobQuota | TooManyBlobs | TooManyUploads | TooManyAddressed
+    | BlobUnfinished | BackupPrivate
     | Malformed
     | Unavailable | Overloaded | DiskFull | DeadLettered | RateLimited | NotYet
 )  # fmt: skip

@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
+from .blob_rows import AccountBlobs, AudiencePage, Blob
 from .group_rows import AccountGroups, AtHead, ChainBlob, Group, GroupMember, GroupRoster
 from .ledger import CopyLedger
 from .letter_rows import DeadLetter, LetterClasses, LetterPage
@@ -50,10 +51,14 @@ class Kept(IntEnum):
     SCHEDULE_PAGE = 33
     SCHEDULE_NAME = 34
     PUSH = 40
+    BLOB = 48
+    AUDIENCE = 49
+    ACCOUNT_BLOBS = 50
 
 
 PAIRED = frozenset({
-    Kept.STREAM, Kept.MEMBER, Kept.CHAIN, Kept.SCHEDULE, Kept.SCHEDULE_PAGE, Kept.SCHEDULE_NAME,
+    Kept.STREAM, Kept.MEMBER, Kept.CHAIN, Kept.SCHEDULE, Kept.SCHEDULE_PAGE, Kept.SCHEDULE_NAME, Kept.BLOB,
+    Kept.AUDIENCE,
 })  # fmt: skip
 """Tables whose rows have two numbers for a key."""
 
@@ -178,6 +183,8 @@ class DueFor(IntEnum):
     """Likewise, its page `seq` is looked through for schedules to forget."""
     WAKE = 32
     """A mailbox whose device may have to be woken; `seq` is the moment that this was planned for."""
+    BLOB = 40
+    """The blob `seq` of an account, whose number stands in place of the device's; `planned` is the moment."""
 
 
 class DueItem(Struct, frozen=True, array_like=True, gc=False):
@@ -485,4 +492,7 @@ Row: TypeAlias = (
     | SchedulePage
     | ScheduleName
     | PushTarget
+    | Blob
+    | AudiencePage
+    | AccountBlobs
 )

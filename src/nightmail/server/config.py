@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct, structs
 
 from nightmail.api.limits import HttpLimits
+from nightmail.api.media_limits import MediaLimits
 from nightmail.engine.clock import ClockLimits
 from nightmail.engine.filelog.log import SEGMENT_AGE_MS, SEGMENT_BYTES
 from nightmail.engine.filelog.segment import SECTOR
@@ -41,6 +42,7 @@ from nightmail.outlets.scheduled import WaitingLimits
 from nightmail.outlets.signing import secret_bytes
 
 from .alerts.table import ALERTS
+from .media_settings import MediaSettings
 from .push_settings import PushSettings
 from .settings import NUMBER_MAX, BadSetting, Bounds, Setting, Value, settings_of, written
 
@@ -155,6 +157,8 @@ class Config(Struct, frozen=True):
     presence_limits: PresenceLimits = PresenceLimits()
     groups: GroupLimits = GroupLimits()
     http: HttpLimits = HttpLimits()
+    media: MediaSettings = MediaSettings()
+    media_limits: MediaLimits = MediaLimits()
     schedule: ScheduleSettings = ScheduleSettings()
     outlet: OutletSettings = OutletSettings()
     caller: CallerLimits = CallerLimits()
@@ -178,6 +182,7 @@ SECTIONS: dict[str, tuple[type[Struct], ...]] = {
     "presence": (PresenceSettings, PresenceLimits),
     "groups": (GroupLimits,),
     "http": (HttpLimits,),
+    "media": (MediaSettings, MediaLimits),
     "schedule": (ScheduleSettings,),
     "outlet": (OutletSettings, CallerLimits, PlaceLimits, WaitingLimits),
     "push": (PushSettings, Http2Limits, WakerLimits),
@@ -469,6 +474,8 @@ def _build(values: dict[str, Value]) -> Config:
         presence_limits=made("presence", PresenceLimits),
         groups=made("groups", GroupLimits),
         http=made("http", HttpLimits),
+        media=made("media", MediaSettings),
+        media_limits=made("media", MediaLimits),
         schedule=made("schedule", ScheduleSettings),
         outlet=made("outlet", OutletSettings),
         caller=made("outlet", CallerLimits),

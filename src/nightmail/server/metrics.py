@@ -85,6 +85,7 @@ class Metrics(Collector):
         yield from self._heart()
         yield from self._calls()
         yield from self._pushes()
+        yield from self._blobs()
         yield from self._gateway()
         yield from self._process()
 
@@ -125,7 +126,8 @@ class Metrics(Collector):
 
     def _ledger(self, ledger: CopyLedger) -> Iterator[Metric]:
         """What became of each copy: one message for one device."""
-        yield _counter("entries_owed", "Copies of messages taken on, each for one device.", ledger.owed)
+        # No counter: the copies of a letter that is replayed are taken off it, and counted again where they are filed.
+        yield _gauge("entries_owed", "Copies of messages taken on, each for one device.", ledger.owed)
         yield _counter("entries_delivered", "Copies that devices acknowledged as stored.", ledger.delivered)
         failed = {reason.name.lower(): ledger.failed.get(reason, 0) for reason in Reason if reason is not Reason.NONE}
         yield _labelled(
@@ -196,6 +198,17 @@ class Metrics(Collector):
         yield _gauge("webhook_calls_busy", "Calls under way.", places.busy)
         yield _gauge("webhook_calls_waiting", "Calls that wait for a place.", places.waiting)
         yield _counter("webhook_calls_put_off", "Scheduled calls that found too many waiting.", scheduled.put_off)
+
+    def _blobs(self) -> Iterator[Metric]:
+        assert self._node.media is not None
+        keeper = self._node.media.keeper
+        yield _gauge(
+            "blob_streams", "Uploads and downloads of blobs under way.", self._node.media.service.streams.count
+        )
+        yield _counter("blobs_removed", "Blobs whose bytes were removed because they have ended.", keeper.removed)
+        yield _counter("blobs_swept", "Bytes without a blob that a sweep removed.", keeper.swept)
+        yield _counter("blobs_lost", "Blobs whose bytes were not found any more.", keeper.lost)
+        yield _counter("blob_failures", "Times that the store of bytes failed for the keeper.", keeper.failed)
 
     def _pushes(self) -> Iterator[Metric]:
         assert self._node.pushes is not None

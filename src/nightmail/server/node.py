@@ -39,6 +39,7 @@ from .code_webhook import deliver_by
 from .config import Config, ServerSettings
 from .heart import Heart, clock, pace
 from .listening_socket import ListeningSocket
+from .media import NodeMedia
 from .memory import Collector, trim
 from .message_counts import MessageCounts
 from .metrics import Metrics
@@ -87,6 +88,7 @@ class Node:
         self._closed = False
         self.calls: NodeCalls | None = None
         self.pushes: NodePushes | None = None
+        self.media: NodeMedia | None = None
         self.alerts: NodeAlerts | None = None
         self.letter_counts: Mapping[str, int] = {}
         """Dead letters by error, as of a second ago."""
@@ -113,7 +115,14 @@ class Node:
                 self._soon, random.random, (heart.presence, config.presence_limits) if heart.presence else None,
                 config.groups, pushes.waker,
             )  # fmt: skip
-            desk.attend(heart.loop, gateway, tracer=heart.tracer, on_call=calls.on_call, on_wake=pushes.waker.wake)
+            self.media = media = NodeMedia(
+                config.media, config.media_limits, config.fold, heart.folder, desk, self._post, self._soon,
+                lambda: gateway.pressed,
+            )  # fmt: skip
+            desk.attend(
+                heart.loop, gateway, tracer=heart.tracer, on_call=calls.on_call, on_wake=pushes.waker.wake,
+                on_bytes=media.keeper.on_bytes,
+            )  # fmt: skip
             heart.recover()
             # Only now: a folder that is refused gets no new files.
             token = operator_token(config.operator, heart.folder)
@@ -133,6 +142,8 @@ class Node:
                     schedules=desk,
                     webhooks=calls.webhooks,
                     pushes=pushes.service,
+                    presence=heart.presence,
+                    media=media.service,
                     form=form,
                     limits=config.http,
                     operator_digest=hashlib.sha256(token.encode()).digest(),
@@ -227,6 +238,8 @@ class Node:
             self.calls.close()
         if self.pushes:
             self.pushes.close()
+        if self.media:
+            self.media.close()
         self.heart.close()
 
     # --- turns --------------------------------------------------------------------------------
@@ -264,6 +277,8 @@ class Node:
             self.alerts.tick()
         if self.pushes:
             self.pushes.waker.tick()
+        if self.media:
+            self.media.keeper.tick()
         self.gateway.tick(pace())
         self.collector.tick()
         self._ticks += 1

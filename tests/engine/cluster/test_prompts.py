@@ -8,7 +8,8 @@ from nightmail.model.rows import Account, Device
 from nightmail.model.words import Lane, Platform
 from tests.engine.cluster.rig import SHARDS, Told, home
 
-A_DEVICE = Device(7, b"", "phone", Platform.CLI)
+A_DEVICE = Device(7, b"", "phone", Platform.CLI, low=False)
+A_LOW_DEVICE = Device(7, b"", "phone", Platform.CLI, low=True)
 LIMITS = PromptLimits(refresh_ms=1_000, prompts_max=2)
 ACCOUNTS = [account_id(f"person{number}") for number in range(40)]
 FIRST, SECOND, THIRD = [device_id(account, 1) for account in ACCOUNTS if home(account) == 1][:3]
@@ -77,13 +78,30 @@ def test_a_device_whose_removal_was_not_told_is_dismissed_by_the_next_prompt() -
     assert rig.listener.take() == [("dismissed", FIRST), ("settled",)]
 
 
-def test_nobody_is_dismissed_whose_account_could_not_be_found_or_who_has_left_meanwhile() -> None:
+def test_a_device_that_was_not_told_that_its_keys_run_low_is_told_with_each_prompt_until_they_do_not() -> None:
+    rig = Rig()
+    rig.connect(FIRST)
+    low, stocked = Account("somebody", devices={FIRST: A_LOW_DEVICE}), an_account(FIRST)
+    told: list[list[tuple[object, ...]]] = []
+    for row in (low, low, stocked):
+        rig.tick(1_000)
+        rig.asked.pop(account_of(FIRST))(row)
+        told.append(rig.listener.take())
+    assert told == [[("low", FIRST), ("settled",)], [("low", FIRST), ("settled",)], []]
+
+
+def test_nobody_is_told_anything_whose_account_could_not_be_found_or_who_has_left_meanwhile() -> None:
     rig = Rig()
     rig.connect(FIRST, SECOND)
     rig.tick(1_000)
     rig.prompts.note_connection(SECOND, here=False)
     rig.asked[account_of(FIRST)](None)
     rig.asked[account_of(SECOND)](an_account())
+    assert rig.listener.take() == []
+    rig.connect(THIRD)
+    rig.tick(1_000)
+    rig.prompts.note_connection(THIRD, here=False)
+    rig.asked[account_of(THIRD)](Account("somebody", devices={THIRD: A_LOW_DEVICE}))
     assert rig.listener.take() == []
 
 

@@ -20,6 +20,8 @@ from nightmail.engine.listeners import together
 from nightmail.engine.ports import LetterSeen, Listener, Listing, Offered, ScheduleListing, ScheduleSeen
 from nightmail.engine.questions import Questions
 from nightmail.model.answers import Said
+from nightmail.model.blob_rows import BlobSeen
+from nightmail.model.blobs import BlobId
 from nightmail.model.effects import Answer
 from nightmail.model.group_questions import GroupAnswer, GroupQuestion, ToldSoFar
 from nightmail.model.ids import DEVICE_BITS, MessageId, account_of, shard_of
@@ -247,6 +249,14 @@ class ClusterDesk:
 
     def letter(self, shard: int, offset: int, then: Callable[[LetterSeen | None], None]) -> None:
         self._ask_shard(shard, lambda owner, found: owner.letter(shard, offset, found), then)
+
+    # --- blobs --------------------------------------------------------------------------------
+
+    def blob(self, name: BlobId, device: int, then: Callable[[BlobSeen | None], None]) -> None:
+        self._ask_shard(self._shard_of(name.owner), lambda owner, found: owner.blob(name, device, found), then)
+
+    def backups(self, account: int, then: Callable[[Sequence[tuple[BlobId, BlobSeen]]], None]) -> None:
+        self._ask_shard(self._shard_of(account), lambda owner, found: owner.backups(account, found), then)
 
     def _ask_shard(
         self, shard: int, question: Callable[[OwnerQuestions, Callable[[T], None]], None], then: Callable[[T], None]

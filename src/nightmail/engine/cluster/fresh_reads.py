@@ -18,6 +18,8 @@ from typing import ParamSpec, TypeAlias
 
 from nightmail.engine.loop import Loop
 from nightmail.engine.ports import Failed, LetterSeen, Listing, ScheduleListing, ScheduleSeen
+from nightmail.model.blob_rows import BlobSeen
+from nightmail.model.blobs import BlobId
 from nightmail.model.group_questions import ChainAsked, GroupAnswer, GroupQuestion, MembersAsked, ToldSoFar
 from nightmail.model.rows import Account, KnownAccounts
 from nightmail.model.schedule_rows import ScheduleState
@@ -90,6 +92,14 @@ class FreshReads:
 
     def letter(self, shard: int, offset: int, then: Callable[[LetterSeen | None], None]) -> None:
         self._add(lambda end: self._mailboxes.letter(0, offset, partial(self._show, end, then)))
+
+    # --- blobs ----------------------------------------------------------------------------------
+
+    def blob(self, name: BlobId, device: int, then: Callable[[BlobSeen | None], None]) -> None:
+        self._add(lambda end: self._mailboxes.blob(name, device, partial(self._show, end, then)))
+
+    def backups(self, account: int, then: Callable[[Sequence[tuple[BlobId, BlobSeen]]], None]) -> None:
+        self._add(lambda end: self._mailboxes.backups(account, partial(self._show, end, then)))
 
     # --- of groups ------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from nightmail.engine.loop import Loop, LoopLimits
 from nightmail.engine.ports import EngineError, Failed, Listener, Rows
 from nightmail.engine.trace import Tracer
 from nightmail.engine.watcher import Watcher
-from nightmail.model.effects import Answer, Call, Effect, Wake
+from nightmail.model.effects import Answer, Call, Effect, LookForBytes, RemoveBytes, Wake
 
 from .followed_log import FollowedLog
 from .fresh_reads import FreshReads
@@ -49,6 +49,9 @@ class OwnerWatcher(Watcher):
 
     def on_wake(self, device: int) -> None:
         """Something waits for a device: push, unless some node holds it. It is said again until it is fetched."""
+
+    def on_bytes(self, effect: RemoveBytes | LookForBytes) -> None:
+        """A blob is no more, or its bytes are to be looked for. What is not done is asked again, or swept."""
 
     def on_stopped(self, why: EngineError) -> None:
         """It cannot go on, for example because this program is too old, and has ended. Another node must take over."""
@@ -215,6 +218,8 @@ class Owner:
                 self._watcher.on_call(effect)
             elif type(effect) is Wake:
                 self._watcher.on_wake(effect.device)
+            elif isinstance(effect, RemoveBytes | LookForBytes):
+                self._watcher.on_bytes(effect)
             elif type(effect) is not Answer:
                 news.append(effect)
             elif effect.via:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol, TypeAlias
 
+from nightmail.engine.blobs.port import BlobRecords
 from nightmail.engine.ports import Failed, Mailboxes, Rows, Schedules, Stored
 from nightmail.model.effects import Answer
 
@@ -68,7 +69,7 @@ class SharedLog(Protocol):
         ...
 
 
-class OwnerQuestions(Mailboxes, Schedules, Protocol):
+class OwnerQuestions(Mailboxes, Schedules, BlobRecords, Protocol):
     """What one owner answers. Questions about dead letters name its own shard."""
 
 

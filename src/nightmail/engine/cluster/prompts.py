@@ -6,7 +6,8 @@ Never:   prompts more than `prompts_max` devices in one tick: each of them asks 
 
 An owner that is replaced takes with it what it has not told yet, and a link between nodes drops what it
 carries. Prompting a device that has nothing waiting costs one question and changes nothing. A second question finds a
-device whose removal was not told. That keys are running low is not asked: a device hears it when it connects again.
+device whose removal was not told, or whose keys run low. It may have heard that before, and hears it with each prompt
+until it has published more.
 """
 
 from __future__ import annotations
@@ -66,13 +67,20 @@ class Prompts:
         for device in due:
             if device & DEVICES_EVER and device not in self._looking:  # A group has no devices to remove.
                 self._looking.add(device)
-                self._account(account_of(device), partial(self._dismiss_removed, device))
+                self._account(account_of(device), partial(self._make_up, device))
 
-    def _dismiss_removed(self, device: int, account: Account | None) -> None:
+    def _make_up(self, device: int, account: Account | None) -> None:
+        """Tell what the account's row says of the device."""
         self._looking.discard(device)
-        if account is not None and device not in account.devices and device in self._of(device):
+        if account is None or device not in self._of(device):
+            return
+        if (found := account.devices.get(device)) is None:
             self._listener.dismissed(device)
-            self._listener.settled()
+        elif found.low:
+            self._listener.low(device)
+        else:
+            return
+        self._listener.settled()
 
     def _due(self) -> Iterator[int]:
         late, left = self._pace() - self._limits.refresh_ms, self._limits.prompts_max

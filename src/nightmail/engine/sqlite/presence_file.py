@@ -1,6 +1,6 @@
 """Last seen, and who may see it: a small database beside the rows.
 
-Knows:   one row for each account that was seen, or has chosen an audience.
+Knows:   one row for each account that was seen, or has chosen an audience; one for each device that was connected.
 Touches: one file and its write-ahead log, on one thread at a time.
 Never:   holds anything that the fold reads.
 
@@ -18,6 +18,7 @@ from typing import NamedTuple
 import apsw
 
 from nightmail.engine.ports import Damaged, TooNew
+from nightmail.model.ids import DEVICE_BITS
 from nightmail.model.words import Audience
 
 from . import schema
@@ -25,17 +26,21 @@ from .connect import BUSY_MS, explain, open_reader, transaction
 from .database_file import DatabaseFile
 
 PRESENCE_NAME = "presence.db"
-VERSION = 1
+VERSION = 2
 READ_AT_ONCE = 500
 COPY_PAGES = 1_000
 CACHE = "cache_size = -512"
 """In KiB: a batch touches few pages, and what is asked for often is kept as rows."""
 
-_TABLE = """
-CREATE TABLE person (
-    account INTEGER PRIMARY KEY, last_seen INTEGER NOT NULL DEFAULT 0, audience INTEGER NOT NULL DEFAULT 0
-) STRICT;
-"""
+_TABLES = (
+    """
+    CREATE TABLE person (
+        account INTEGER PRIMARY KEY, last_seen INTEGER NOT NULL DEFAULT 0, audience INTEGER NOT NULL DEFAULT 0
+    ) STRICT;
+    """,
+    "CREATE TABLE device (device INTEGER PRIMARY KEY, last_seen INTEGER NOT NULL) STRICT;",
+)
+"""What each version added."""
 
 
 class PersonKept(NamedTuple):
@@ -79,7 +84,8 @@ class PresenceFile:
             db.execute(f"PRAGMA {pragma}").fetchall()
         if version < VERSION:
             with transaction(db):
-                db.execute(_TABLE)
+                for table in _TABLES[version:]:
+                    db.execute(table)
                 db.execute(f"PRAGMA application_id = {schema.APPLICATION}")
                 db.execute(f"PRAGMA user_version = {VERSION}")
 
@@ -99,14 +105,23 @@ class PresenceFile:
                     found[account] = PersonKept(last_seen, Audience(audience) if audience else NEVER_SEEN.audience)
         return found
 
-    def put_last_seen(self, batch: Mapping[int, int]) -> None:
+    def read_devices(self, devices: Collection[int]) -> dict[int, int]:
+        """When each was last connected; those that have a row. For the devices of one account."""
+        wanted = list(devices)
+        marks = ",".join("?" * len(wanted))
+        query = f"SELECT device, last_seen FROM device WHERE device IN ({marks})"  # noqa: S608
+        with self._explained():
+            return dict(self._db.execute(query, wanted))
+
+    def put_last_seen(self, people: Mapping[int, int], devices: Mapping[int, int]) -> None:
         """Durable when this returns, as is `put_audience`."""
         with self._explained(), transaction(self._db):
             self._db.executemany(
                 "INSERT INTO person (account, last_seen) VALUES (?, ?) "
                 "ON CONFLICT (account) DO UPDATE SET last_seen = excluded.last_seen",
-                batch.items(),
+                people.items(),
             )
+            self._db.executemany("INSERT OR REPLACE INTO device VALUES (?, ?)", devices.items())
 
     def put_audience(self, account: int, audience: Audience) -> None:
         with self._explained(), transaction(self._db):
@@ -121,7 +136,13 @@ class PresenceFile:
         with self._explained():
             with transaction(self._db):
                 self._db.execute("DELETE FROM person WHERE account = ?", (account,))
+                own = account << DEVICE_BITS, (account + 1) << DEVICE_BITS
+                self._db.execute("DELETE FROM device WHERE device >= ? AND device < ?", own)
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    def remove_device(self, device: int) -> None:
+        with self._explained(), transaction(self._db):
+            self._db.execute("DELETE FROM device WHERE device = ?", (device,))
 
     def close(self) -> None:
         self._db.close(True)

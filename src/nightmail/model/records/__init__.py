@@ -9,6 +9,7 @@ from .forwards import *
 from .groups import *
 from .keys import *
 from .mailboxes import *
+from .media import *
 from .members import *
 from .messages import *
 from .pushes import *

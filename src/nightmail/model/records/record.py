@@ -17,6 +17,7 @@ from . import (
     groups,
     keys,
     mailboxes,
+    media,
     members,
     messages,
     pushes,
@@ -37,7 +38,7 @@ AnyBody: TypeAlias = (
     | accounts.Bodies | devices.Bodies | keys.Bodies
     | forwards.Bodies | shard.Bodies | deadletters.Bodies
     | groups.Bodies | members.Bodies
-    | schedules.Bodies | firing.Bodies | pushes.Bodies
+    | schedules.Bodies | firing.Bodies | pushes.Bodies | media.Bodies
 )  # fmt: skip
 
 
@@ -50,6 +51,7 @@ class Record(Struct, frozen=True, array_like=True, gc=False):
 
 
 _HEADER = struct.Struct("<QQ")
+_pack_header = _HEADER.pack
 _encode_body = msgspec.msgpack.Encoder().encode
 _decode_body = msgspec.msgpack.Decoder(AnyBody).decode
 
@@ -60,7 +62,7 @@ class BadRecord(ValueError):
 
 def encode_record(record: Record) -> bytes:
     """Header (author, answer address: two little-endian u64), then the body as its author encoded it."""
-    return _HEADER.pack(record.by, record.via) + _encode_body(record.body)
+    return _pack_header(record.by, record.via) + _encode_body(record.body)
 
 
 def decode_record(data: bytes | memoryview) -> Record:

@@ -12,6 +12,7 @@ def test_a_linked_device_gets_what_is_sent_afterwards_and_a_removed_one_does_not
     (seen,) = hand.gets("devices", "list", "-p", bob)
     assert [(each["label"], each["listed"]) for each in seen["devices"]] == [("terminal", True), ("laptop", True)]
     assert seen["this"] == seen["devices"][0]["device"]
+    assert all(each["last_seen"] for each in seen["devices"]), "both were connected when the one linked the other"
     hand.gets("send", "-p", ada, bob, "Hello, both.")
     for profile in (bob, "./laptop"):
         listened = hand.gets("listen", "-p", profile, "--until-empty")
@@ -25,6 +26,7 @@ def test_people_are_told_in_a_table_and_what_to_do_next(hand: Hand) -> None:
     assert "listen --profile ./laptop" in hand.types("devices", "link", "-p", ada, "./laptop").stdout
     said = hand.types("devices", "list", "-p", ada).stdout
     assert "(this one)" in said
+    assert "last seen" in said
     assert "second device" in said
 
 

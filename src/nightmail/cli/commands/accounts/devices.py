@@ -15,6 +15,7 @@ from rich.text import Text
 
 from nightmail.cli.errors import Exit, Failure, sentence
 from nightmail.cli.output import as_json_option, command_line, console, plain, print_json
+from nightmail.cli.presence_words import moment_words
 from nightmail.cli.profiles import (
     STORE_FILE,
     ca_file_of,
@@ -52,13 +53,14 @@ def list_(profile: str | None, servers: tuple[str, ...], ca_file: str | None, as
         print_json({**seen, "this": own})
         return
     table = Table(title=f"{seen['handle']}: devices, list {seen['list_version']}", box=None, header_style="dim")
-    for column in ("device", "label", "platform", "listed", "push"):
+    for column in ("device", "label", "platform", "listed", "push", "last seen"):
         table.add_column(column)
     for each in seen["devices"]:
         mark = " (this one)" if each["device"] == own else ""
         # Another device chose its label: never treat it as markup.
         listed, push = "yes" if each["listed"] else "no", each.get("push") or "no"  # An older server does not say.
-        cells = (each["device"] + mark, each["label"], each["platform"], listed, push)
+        last_seen = moment_words(each["last_seen"]) if each.get("last_seen") else "not known"
+        cells = (each["device"] + mark, each["label"], each["platform"], listed, push, last_seen)
         table.add_row(*(Text(plain(cell)) for cell in cells))
     console().print(table)
 
