@@ -24,6 +24,7 @@
     │   └── BackupOfAnother  of another account than this profile's
     ├── GroupError           a group, or a change of one: see group_errors.py
     ├── ScheduleError        a message for later: see schedule_errors.py
+    ├── MediaError           a file: see media_errors.py
     └── HttpError
         ├── Unreachable      no server answered
         │   └── Untrusted    a server answered, and its certificate is not trusted

@@ -13,7 +13,6 @@ from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -21,12 +20,11 @@ from nightmail.client.errors import BackupError, ClientError, Misused
 from nightmail.client.events import BackedUp, BackupFailed, Event
 from nightmail.client.link.driver import Driver
 from nightmail.client.store.port import Store
+from nightmail.client.threads import in_thread
 from nightmail.e2ee.backup import BackupSecret
 
 from .making import BackupMade, BackupRun, Progress, state_with
 from .schedule import EVERY_MS_MAX, EVERY_MS_MIN, BackupState, put_state, state_in
-
-T = TypeVar("T")
 
 LOOK_MS = 60_000
 """How often to look at the time: the event loop's clock stands still while the machine sleeps."""
@@ -72,7 +70,7 @@ class Backups:
         """
         async with self._one_at_a_time:
             former = self.state
-            state = await _in_thread(lambda: state_with(former, secret))
+            state = await in_thread(lambda: state_with(former, secret))
             path = whole_path(file or state.file) if file or state.file else None
             if path is None:
                 raise Misused("say into which file the backup goes")
@@ -81,12 +79,12 @@ class Backups:
                 with self._driver.working():
                     run.begin()
                 await self._driver.committed()
-                await _in_thread(run.prepare)
+                await in_thread(run.prepare)
                 for _ in run.steps():
                     if progress is not None:
                         progress(run.done, run.total)
                     await asyncio.sleep(0)
-                await _in_thread(run.finish)
+                await in_thread(run.finish)
                 with self._driver.working():
                     made = run.save()
                 await self._driver.committed()
@@ -149,13 +147,3 @@ class BackupClient:
         """Encrypted backups of this profile. A restore is for a profile that no client uses (`restoring.py`)."""
         self._open_driver()
         return self._backups
-
-
-async def _in_thread(work: Callable[[], T]) -> T:
-    """Also if the caller is cancelled meanwhile: the thread ends before anything else is done with what it uses."""
-    running = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait([running])
-        raise

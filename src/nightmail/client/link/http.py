@@ -224,14 +224,13 @@ class Http:
             try:
                 status, answer = await asyncio.to_thread(self._exchange, address, method, path, body, headers or {})
             except (OSError, http.client.HTTPException) as error:
-                kind = Untrusted if isinstance(error, ssl.SSLCertVerificationError) else Unreachable
-                failure = kind(f"{address} cannot be reached: {failure_text(error)}")
+                failure = unreachable(address, error)
                 continue
             if status == http.client.SERVICE_UNAVAILABLE:
-                failure = _refused(status, answer)
+                failure = refusal_in(status, answer)
                 continue
             if status >= http.client.BAD_REQUEST:
-                raise _refused(status, answer)
+                raise refusal_in(status, answer)
             if answer_type is Any or not answer:
                 return None
             try:
@@ -243,21 +242,14 @@ class Http:
     def _exchange(
         self, address: str, method: str, path: str, body: bytes | None, more_headers: dict[str, str]
     ) -> tuple[int, bytes]:
-        parts = urlsplit(address)
-        seconds = self._limits.http_ms / 1_000
-        assert parts.hostname
-        if parts.scheme == "https":
-            tls = self._tls or ssl.create_default_context()
-            connection = http.client.HTTPSConnection(parts.hostname, parts.port, timeout=seconds, context=tls)
-        else:
-            connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=seconds)
+        connection, path = connection_to(address, path, self._tls, self._limits.http_ms)
         headers = {"Accept": "application/json", **more_headers}
         if self._authorization:
             headers["Authorization"] = self._authorization
         if body is not None:
             headers["Content-Type"] = "application/json"
         try:
-            connection.request(method, parts.path + path, body, headers)
+            connection.request(method, path, body, headers)
             response = connection.getresponse()
             answer = response.read(self._limits.http_bytes + 1)
             if len(answer) > self._limits.http_bytes:
@@ -267,7 +259,28 @@ class Http:
             connection.close()
 
 
-def _refused(status: int, answer: bytes) -> Refused:
+def connection_to(
+    address: str, path: str, tls: ssl.SSLContext | None, ms: int
+) -> tuple[http.client.HTTPConnection, str]:
+    """A connection that is not open yet, on which nothing takes longer than `ms`; and the path as this address has
+    it."""
+    parts = urlsplit(address)
+    assert parts.hostname
+    if parts.scheme == "https":
+        context = tls or ssl.create_default_context()
+        return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=ms / 1_000, context=context), (
+            parts.path + path
+        )
+    return http.client.HTTPConnection(parts.hostname, parts.port, timeout=ms / 1_000), parts.path + path
+
+
+def unreachable(address: str, error: Exception) -> Unreachable:
+    kind = Untrusted if isinstance(error, ssl.SSLCertVerificationError) else Unreachable
+    return kind(f"{address} cannot be reached: {failure_text(error)}")
+
+
+def refusal_in(status: int, answer: bytes) -> Refused:
+    """What an answer with an error says."""
     try:
         problem = msgspec.json.decode(answer, type=ProblemDetails)
     except msgspec.DecodeError:
