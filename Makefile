@@ -46,7 +46,7 @@ live: $(READY) ## watch a simulation
 docs: $(READY) ## write the tables of docs/ that follow from the code
 	@$(PY) -m docs.tables
 
-engines: $(READY) ## start Kafka, Cassandra and Redis on loopback, one of each, and print where they serve
+engines: $(READY) ## start Kafka, Cassandra, Redis and S3 on loopback, one of each, and print where they serve
 	@$(PY) -m engines up
 
 engines-down: $(READY) ## end those engines and remove their data

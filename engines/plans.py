@@ -7,6 +7,7 @@ Never:   starts anything, or opens a port.
 from __future__ import annotations
 
 import base64
+import json
 import os
 from pathlib import Path
 
@@ -15,7 +16,10 @@ from msgspec import Struct
 from .jars import class_path
 
 HOST = "127.0.0.1"
-KINDS = ("kafka", "cassandra", "redis")
+KINDS = ("kafka", "cassandra", "redis", "s3")
+PORTS = {"s3": 10}
+"""How many ports a kind is given; others: 2."""
+S3_BUCKET, S3_KEY_ID, S3_SECRET_KEY = "nightmail", "nightmail", "only-on-loopback"
 
 
 class Plan(Struct, frozen=True):
@@ -113,4 +117,25 @@ def redis(_home: Path, port: int, _other: int) -> Plan:
     )
 
 
-PLANS = {"kafka": kafka, "cassandra": cassandra, "redis": redis}
+def s3(home: Path, port: int, *others: int) -> Plan:
+    """SeaweedFS: all of its servers in one process. Anybody may list the bucket, so that readiness can be asked."""
+    names = ("s3.port.grpc", "filer.port", "filer.port.grpc", "master.port", "master.port.grpc", "volume.port",
+             "volume.port.grpc", "admin.port", "admin.port.grpc")  # fmt: skip
+    options = {
+        "dir": f"{home}/data", "ip": HOST, "ip.bind": HOST, "s3.port": port, **dict(zip(names, others, strict=True)),
+        "s3.port.iceberg": 0, "s3.port.lance": 0, "webdav": "false", "admin.ui": "false", "master.telemetry": "false",
+        "s3.autoCreateBucket": "false", "s3.config": f"{home}/s3.json", "bucket": S3_BUCKET,
+        "filer.localSocket": f"{home}/filer.sock",
+    }  # fmt: skip
+    keys = {"accessKey": S3_KEY_ID, "secretKey": S3_SECRET_KEY}
+    identities = [
+        {"name": S3_KEY_ID, "credentials": [keys], "actions": ["Admin", "Read", "Write", "List", "Tagging"]},
+        {"name": "anonymous", "actions": [f"List:{S3_BUCKET}"]},
+    ]
+    return Plan(
+        "s3", port, ["weed", "mini", *(f"-{name}={value}" for name, value in options.items())],
+        {f"{home}/s3.json": json.dumps({"identities": identities})}, ["mkdir", f"{home}/data"],
+    )  # fmt: skip
+
+
+PLANS = {"kafka": kafka, "cassandra": cassandra, "redis": redis, "s3": s3}

@@ -1,6 +1,6 @@
 """Whether an engine serves: each is asked in its own protocol.
 
-Knows:   the first words of Kafka, of Cassandra and of Redis.
+Knows:   the first words of Kafka, of Cassandra, of Redis and of S3.
 Never:   takes an open port for a ready engine.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 
-from .plans import HOST
+from .plans import HOST, S3_BUCKET
 
 KAFKA_METADATA = struct.pack(">hhih", 3, 1, 1, 1) + b"e" + struct.pack(">i", 0)
 """Metadata, version 1, of no topic: answered with the brokers that serve."""
@@ -46,4 +46,9 @@ def _cassandra(link: socket.socket) -> bool:
     return answer == 8
 
 
-ASKED = {"kafka": _kafka, "cassandra": _cassandra, "redis": _redis}
+def _s3(link: socket.socket) -> bool:
+    link.sendall(f"GET /{S3_BUCKET}?list-type=2 HTTP/1.0\r\nHost: {HOST}\r\n\r\n".encode())
+    return link.recv(12, socket.MSG_WAITALL).endswith(b" 200")
+
+
+ASKED = {"kafka": _kafka, "cassandra": _cassandra, "redis": _redis, "s3": _s3}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -11,6 +11,7 @@ import pytest
 from nightmail.engine.blobs.folder import FolderBlobs
 from nightmail.engine.blobs.port import Blobs, Held
 from nightmail.model.blobs import BlobId
+from tests.s3_engine import S3Engine, at_once, running_s3
 
 ADA, BOB = 1 << 48 | 5, 7
 BLOB = BlobId(ADA, bytes(range(16)))
@@ -21,16 +22,22 @@ Open: TypeAlias = Callable[[], Blobs]
 
 
 def _folder(path: Path) -> Blobs:
-    def at_once(job: Callable[[], None]) -> None:
-        job()
-
     return FolderBlobs(path, post=at_once, execute=at_once, reserve_bytes=0)
 
 
-@pytest.fixture(params=["folder"])
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Engine]:
+    with running_s3(tmp_path_factory.mktemp("engines")) as engine:
+        yield engine
+
+
+@pytest.fixture(params=["folder", "s3"])
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
-    assert request.param == "folder"
-    return lambda: _folder(tmp_path / "blobs")
+    if request.param == "folder":
+        return lambda: _folder(tmp_path / "blobs")
+    engine: S3Engine = request.getfixturevalue("s3")
+    engine.clear()
+    return lambda: engine.blobs(tmp_path / "growing")
 
 
 def ask(call: Callable[..., None], *arguments: object) -> Any:

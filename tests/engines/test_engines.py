@@ -11,11 +11,14 @@ from engines.engines import Engines
 from engines.jars import COORDINATES, NoEngine, folder
 from engines.plans import HOST, KINDS, Plan
 from engines.readiness import is_ready
+from tests.s3_engine import need_s3
 
 
 def start(engines: Engines, kind: str) -> Plan:
     if kind in COORDINATES and not folder(kind).exists():
         pytest.skip(f"the jars of {kind} are missing: NOTHING IS TRIED ON A REAL {kind.upper()}; make engines")
+    if kind == "s3":
+        need_s3()
     engines.up([kind])
     return engines.plans[kind]
 

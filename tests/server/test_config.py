@@ -137,6 +137,18 @@ def test_what_is_shown_can_be_loaded_again(tmp_path: Path) -> None:
             "NIGHTMAIL_OPERATOR__TOKEN_FILE names /nowhere, which cannot be read: No such file or directory",
         ),
         (
+            {"NIGHTMAIL_MEDIA__S3_REGION": "eu-1"},
+            "media.s3_region (NIGHTMAIL_MEDIA__S3_REGION) needs media.s3_bucket beside it",
+        ),
+        (
+            {"NIGHTMAIL_MEDIA__S3_BUCKET": "b", "NIGHTMAIL_MEDIA__S3_KEY_ID": "k"},
+            "media.s3_key_id (NIGHTMAIL_MEDIA__S3_KEY_ID) and media.s3_secret_key need each other",
+        ),
+        (
+            {"NIGHTMAIL_MEDIA__S3_BUCKET": "b", "NIGHTMAIL_MEDIA__S3_ENDPOINT": "ftp://b"},
+            "media.s3_endpoint (NIGHTMAIL_MEDIA__S3_ENDPOINT) must be an address that begins with https:// or http://",
+        ),
+        (
             {"NIGHTMAIL_SERVER__TLS_KEY_FILE": "key.pem"},
             "server.tls_key_file (NIGHTMAIL_SERVER__TLS_KEY_FILE) needs server.tls_cert_file beside it",
         ),
@@ -246,7 +258,7 @@ def test_any_bytes_as_a_file_are_settings_or_a_sentence(tmp_path: Path, data: by
 def documented() -> dict[str, tuple[str, str]]:
     """Name → (default, environment variable), from the tables of docs/configuration.md."""
     text = (DOCS / "configuration.md").read_text()
-    rows = re.findall(r"^\| `([a-z]+\.[a-z_]+)` \| `(.*?)` \| `(\w+)` \|", text, re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z]+\.[a-z0-9_]+)` \| `(.*?)` \| `(\w+)` \|", text, re.MULTILINE)
     return {name: (default, variable) for name, default, variable in rows}
 
 

@@ -131,9 +131,13 @@ class UploadRoutes:
         if seen.is_whole:
             return seen.size
         held = await self._blobs.held(name)
-        if held.is_whole:
-            await self._desk.done(SERVER, BlobCompleted(*name))
+        if held.size == seen.size:
+            await self._finish(name, seen)
         return held.size
+
+    async def _finish(self, name: BlobId, seen: BlobSeen) -> None:
+        await self._blobs.finish(name, seen.size)
+        await self._desk.done(SERVER, BlobCompleted(*name))
 
     async def _receive(self, request: Request, turn: UploadTurn, name: BlobId, seen: BlobSeen, offset: int) -> int:
         """Take what the body holds. Returns how much is durable; raises a Problem if nothing of it counts."""
@@ -160,8 +164,7 @@ class UploadRoutes:
                 raise problem("checksum_mismatch", "these are not the bytes that the checksum is of")
             if received == seen.size:
                 if not seen.is_whole:
-                    await self._blobs.finish(name, seen.size)
-                    await self._desk.done(SERVER, BlobCompleted(*name))
+                    await self._finish(name, seen)
             elif received > offset:
                 await self._blobs.confirm(name, received)
         if not is_whole:

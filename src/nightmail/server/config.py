@@ -14,7 +14,6 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
-from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
@@ -39,9 +38,9 @@ from nightmail.outlets.places import PlaceLimits
 from nightmail.outlets.push.http2 import Http2Limits
 from nightmail.outlets.push.waker import WakerLimits
 from nightmail.outlets.scheduled import WaitingLimits
-from nightmail.outlets.signing import secret_bytes
 
 from .alerts.table import ALERTS
+from .credentials import check_accounts, check_media, check_push, check_secret
 from .media_settings import MediaSettings
 from .push_settings import PushSettings
 from .settings import NUMBER_MAX, BadSetting, Bounds, Setting, Value, settings_of, written
@@ -221,7 +220,7 @@ BOUNDS: dict[str, Bounds] = {
 }
 """Where 1 to 2**53 is too much or too little."""
 
-SECRETS = frozenset({"token", "secret", "webhook_secret"})
+SECRETS = frozenset({"token", "secret", "webhook_secret", "s3_secret_key"})
 
 
 def _collect() -> Iterator[Setting]:
@@ -398,32 +397,10 @@ def _check_together(values: dict[str, Value], origins: dict[str, str]) -> None:
     for name in ("accounts.secret", "schedule.secret", "push.secret"):
         if 0 < len(str(values[name])) < 32:
             raise refuse(name, "must have 32 characters or more")
-    _check_push(values, refuse)
-    _check_accounts(values, refuse)
+    check_push(values, refuse)
+    check_media(values, refuse)
+    check_accounts(values, refuse)
     _check_alerts(values, refuse)
-
-
-def _check_push(values: dict[str, Value], refuse: Callable[[str, str], BadSetting]) -> None:
-    """Credentials stand together, or not at all."""
-    for name in ("apns_key_id", "apns_team", "apns_topic"):
-        if bool(values["push.apns_key_file"]) != bool(values[f"push.{name}"]):
-            raise refuse(f"push.{name}", "and push.apns_key_file need each other")
-    contact = str(values["push.vapid_contact"])
-    if values["push.vapid_key_file"] and not contact.startswith(("mailto:", "https:")):
-        raise refuse("push.vapid_contact", "must begin with mailto: or https: where push.vapid_key_file is set")
-    for name in ("apns_server", "fcm_server"):
-        if not str(values[f"push.{name}"]).startswith("https://"):
-            raise refuse(f"push.{name}", "must begin with https://")
-
-
-def _check_accounts(values: dict[str, Value], refuse: Callable[[str, str], BadSetting]) -> None:
-    if values["accounts.verification"] == "none":
-        return
-    url = urlsplit(str(values["accounts.webhook_url"]))
-    schemes = {"https", "http"} if values["accounts.webhook_private"] else {"https"}
-    if url.scheme not in schemes or not url.hostname:
-        raise refuse("accounts.webhook_url", f"must be an address that begins with {' or '.join(sorted(schemes))}://")
-    _check_secret("accounts.webhook_secret", values, refuse)
 
 
 def _check_alerts(values: dict[str, Value], refuse: Callable[[str, str], BadSetting]) -> None:
@@ -437,15 +414,7 @@ def _check_alerts(values: dict[str, Value], refuse: Callable[[str, str], BadSett
         Allowed(networks(str(values["schedule.private_networks"]))).check(str(values["alerts.webhook_url"]))
     except BadTarget as error:
         raise refuse("alerts.webhook_url", f"cannot be called: {error}") from None
-    _check_secret("alerts.webhook_secret", values, refuse)
-
-
-def _check_secret(name: str, values: dict[str, Value], refuse: Callable[[str, str], BadSetting]) -> None:
-    """What calls are signed with."""
-    try:
-        secret_bytes(str(values[name]))
-    except ValueError as error:
-        raise refuse(name, f"is {error}") from None
+    check_secret("alerts.webhook_secret", values, refuse)
 
 
 S = TypeVar("S", bound=Struct)

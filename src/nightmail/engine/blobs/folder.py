@@ -18,7 +18,7 @@ import os
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO
 
 from nightmail.engine.durable import make_folder, sync_folder
 from nightmail.engine.os_errors import cause, is_out_of_space
@@ -26,6 +26,7 @@ from nightmail.engine.ports import Post
 from nightmail.engine.worker import Execute
 from nightmail.model.blobs import BlobId
 
+from .jobs import BlobJobs
 from .port import BlobFailed, Held
 
 HEAD = struct.Struct("<8sQ")
@@ -35,7 +36,10 @@ SHELF_DIGITS = 3
 NO_SPACE = BlobFailed("the disk of the media folder is nearly full", is_full=True)
 SHORT = BlobFailed("a file of the media folder is shorter than what was written to it")
 
-T = TypeVar("T")
+
+def said(error: Exception) -> BlobFailed:
+    number = error.errno if isinstance(error, OSError) else None
+    return BlobFailed(f"the media folder cannot be used: {cause(number)}", is_out_of_space(number))
 
 
 class FolderBlobs:
@@ -44,41 +48,37 @@ class FolderBlobs:
     def __init__(self, folder: Path, *, post: Post, execute: Execute, reserve_bytes: int) -> None:
         """Raises OSError if the folder cannot be made."""
         make_folder(folder)
-        self._folder, self._post, self._execute, self._reserve = folder, post, execute, reserve_bytes
+        self._folder, self._reserve = folder, reserve_bytes
+        self._jobs = BlobJobs(post, execute, (OSError,), said)
 
     def held(self, blob: BlobId, done: Callable[[Held | BlobFailed | None], None]) -> None:
-        self._run(lambda: self._held(blob), done)
+        self._jobs.run(lambda: self._held(blob), done)
 
     def write(self, blob: BlobId, offset: int, data: bytes, done: Callable[[BlobFailed | None], None]) -> None:
-        self._run(lambda: self._write(blob, offset, data), done)
+        self._jobs.run(lambda: self._write(blob, offset, data), done)
 
     def confirm(self, blob: BlobId, size: int, done: Callable[[BlobFailed | None], None]) -> None:
-        self._run(lambda: self._confirm(blob, size), done)
+        self._jobs.run(lambda: self._confirm(blob, size), done)
 
     def finish(self, blob: BlobId, size: int, done: Callable[[BlobFailed | None], None]) -> None:
-        self._run(lambda: self._finish(blob, size), done)
+        self._jobs.run(lambda: self._finish(blob, size), done)
 
     def read(self, blob: BlobId, offset: int, limit: int, done: Callable[[bytes | BlobFailed | None], None]) -> None:
-        self._run(lambda: self._read(blob, offset, limit), done)
+        self._jobs.run(lambda: self._read(blob, offset, limit), done)
 
     def remove(self, blob: BlobId, done: Callable[[BlobFailed | None], None]) -> None:
-        self._run(lambda: self._remove(blob), done)
+        self._jobs.run(lambda: self._remove(blob), done)
 
     def names(
         self, after: BlobId | None, limit: int, done: Callable[[Sequence[BlobId] | BlobFailed], None]
     ) -> None:  # fmt: skip
-        self._run(lambda: self._names(after, limit), done)
+        self._jobs.run(lambda: self._names(after, limit), done)
 
-    def _run(self, job: Callable[[], T], done: Callable[[T | BlobFailed], None]) -> None:
-        def run() -> None:
-            try:
-                found = job()
-            except OSError as error:
-                why = f"the media folder cannot be used: {cause(error.errno)}"
-                found = BlobFailed(why, is_out_of_space(error.errno))
-            self._post(lambda: done(found))
-
-        self._execute(run)
+    def open_whole(self, blob: BlobId) -> BinaryIO:
+        """Its bytes, from the first on; to be called on a thread. Raises OSError."""
+        file = self._paths(blob)[0].open("rb")
+        file.seek(HEAD.size)
+        return file
 
     # --- on a thread --------------------------------------------------------------------------
 
