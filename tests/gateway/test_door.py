@@ -13,7 +13,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosedError
 from websockets.typing import Subprotocol
 
-from nightmail.gateway.limits import GatewayLimits
+from nightmail.gateway.limits import LINGER_MS, GatewayLimits
 from nightmail.model.answers import Accepted
 from nightmail.model.words import Lane
 from nightmail.wire.closing import SENTENCES, CloseCode
@@ -370,11 +370,27 @@ def test_who_is_refused_and_does_not_leave_is_cut_off() -> None:
         await raw.say(REFUSED["no key"][0])
         await raw.head()
         await raw.reader.read()
-        assert len(quay.gateway.admission.callers) == 1
-        quay.wait(200)
-        await quay.until(lambda: not quay.gateway.admission.callers)
+        admission = quay.gateway.admission
+        assert (len(admission.callers), len(admission.refused)) == (0, 1)
+        quay.wait(LINGER_MS + 50)
+        await quay.until(lambda: not admission.refused)
 
-    at_the_quay(story, GatewayLimits(hello_ms=100))
+    at_the_quay(story)
+
+
+def test_a_connection_that_has_left_is_kept_by_no_timer() -> None:
+    async def story(quay: Quay) -> None:
+        timers = len(quay.gateway.shared.wheel)
+        for said in (b"", REFUSED["no key"][0], GET):
+            raw = await quay.raw()
+            await raw.say(said)
+            await quay.until(lambda: len(quay.gateway.admission.callers) == 0 or not said)
+            raw.hang_up()
+        admission = quay.gateway.admission
+        await quay.until(lambda: not admission.callers and not admission.refused)
+        assert len(quay.gateway.shared.wheel) == timers
+
+    at_the_quay(story)
 
 
 def test_a_thousand_half_open_connections_leave_the_others_working() -> None:

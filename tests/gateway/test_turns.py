@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from nightmail.engine.ports import Seat
 from nightmail.gateway.limits import GatewayLimits
-from nightmail.gateway.turns import REQUESTS_AT_ONCE, SEEN_DEVICES, Turns
+from nightmail.gateway.turns import HEADS_AT_ONCE, REQUESTS_AT_ONCE, SEEN_DEVICES, Turns
 from nightmail.wire.closing import CloseCode
 from nightmail.wire.items import Ask, Ping
 from tests.gateway.rig import PHONE, TABLET, Phone, a_message, a_town, numbers_of, people
@@ -154,6 +154,41 @@ def test_requests_are_begun_a_few_per_turn_and_a_newcomer_does_not_wait_behind_t
         turns.flush(0, pressed=False)
         counts.append((begun.times, checked.times))
     assert counts == [(REQUESTS_AT_ONCE, 1), (2 * REQUESTS_AT_ONCE, 1)]
+
+
+def test_the_first_requests_of_a_flood_are_looked_at_a_few_per_turn_and_another_network_is_not_behind_them() -> None:
+    turns, flood, calm = Turns(8, Asked()), Asked(), Asked()
+    for _ in range(1_000):
+        turns.look(flood, "192.0.2.1")
+        turns.request(flood, "192.0.2.1")
+        turns.greet(flood, "192.0.2.1")
+    for wait in (turns.look, turns.request, turns.greet):
+        wait(calm, "192.0.2.2")
+    turns.flush(0, pressed=False)
+    assert (calm.times, flood.times) == (3, HEADS_AT_ONCE + REQUESTS_AT_ONCE + 8 - 3)
+
+
+def test_what_becomes_durable_within_a_turn_lets_nobody_in_a_second_time() -> None:
+    turns, checked, live = Turns(2, Asked()), Asked(), Pending(1, 9)
+    drains = [Pending(device, 1, draining=True) for device in range(2, 8)]
+    for session in (live, *drains):
+        turns.ready(session)
+    for _ in range(6):
+        turns.greet(checked)
+    for _ in range(3):
+        turns.flush_live(0, pressed=False)
+    turns.flush(0, pressed=False)
+    assert (len(live.sent), sum(len(each.sent) for each in drains), checked.times) == (4, 2, 2)
+
+
+def test_those_who_catch_up_are_not_forgotten_when_something_becomes_durable() -> None:
+    soon = Asked()
+    turns, drain = Turns(2, soon), Pending(1, 1, draining=True)
+    turns.ready(drain)
+    turns.flush_live(0, pressed=False)
+    assert soon.times == 2
+    turns.flush(0, pressed=False)
+    assert (len(drain.sent), soon.times) == (1, 2)
 
 
 def test_the_device_that_was_seen_longest_ago_is_forgotten_first() -> None:

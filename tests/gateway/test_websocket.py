@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.gateway.pump import Pump
-from nightmail.gateway.session import LINGER_MS, Session
+from nightmail.gateway.limits import LINGER_MS
+from nightmail.gateway.session import Session
 from nightmail.gateway.websocket import READ_BYTES, WebSocket, WebSocketRules
 from nightmail.model.records import Acked
 from nightmail.model.words import Lane

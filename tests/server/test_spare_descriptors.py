@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import uvloop
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from nightmail.server.spare_descriptors import TOLD_S, Descriptors, first_spare
+from nightmail.server.spare_descriptors import BACKLOG, TOLD_S, Descriptors, first_spare
 from nightmail.wire.frames import encode
 from nightmail.wire.items import PATH, SUBPROTOCOL, VERSION, Answered, Ask, Hello, Welcome
 from tests.server.rig import WAIT_S, Asker, message
@@ -71,3 +73,30 @@ def test_with_few_descriptors_those_who_are_connected_are_served_and_the_log_say
     assert code == 0
     assert said.count("file descriptors run out") == 1
     assert "the disk" not in said
+
+
+def test_one_turn_of_the_event_loop_takes_one_connection_however_many_wait() -> None:
+    """`BACKLOG` relies on it: a loop that took all that wait would keep everybody else waiting meanwhile."""
+    waiting = 50
+
+    async def story() -> list[int]:
+        loop, made = asyncio.get_running_loop(), list[asyncio.Protocol]()
+
+        class Newcomer(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                made.append(self)
+
+        server = await loop.create_server(Newcomer, "127.0.0.1", 0, backlog=BACKLOG)
+        sockets = [socket.create_connection(server.sockets[0].getsockname()) for _ in range(waiting)]
+        taken = list[int]()
+        while len(made) < waiting:
+            before = len(made)
+            await asyncio.sleep(0)
+            taken.append(len(made) - before)
+        for each in sockets:
+            each.close()
+        server.close()
+        return taken
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert max(runner.run(story())) == 1

@@ -1,6 +1,7 @@
 """Admission of newcomers: how many come per second, and how many may stay unknown; in all, and from one network.
 
-Knows:   connections without a whole request (callers) and those without a `Hello` (strangers), oldest first.
+Knows:   connections without a whole request (callers), those without a `Hello` (strangers), and those that were refused
+         and have not left yet, oldest first.
 Touches: a caller or stranger that has to make room.
 Never:   looks at what a newcomer says.
 
@@ -10,13 +11,13 @@ much. An address that is not known ("") counts in all only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from nightmail.wire.closing import CloseCode
 
 from .counters import Counters
-from .limits import GatewayLimits
+from .limits import LINGER_MS, GatewayLimits
 from .ports import SessionPort
 from .rates import Bucket, NetworkRates
 
@@ -31,19 +32,23 @@ T = TypeVar("T")
 
 
 class Waiting(Generic[T]):
-    """Connections of one kind, oldest first: at most `most`, and `most_of_one` from one network."""
+    """Connections of one kind, oldest first: at most `most`, and `most_of_one` from one network, each for `most_ms`.
 
-    def __init__(self, most: int, most_of_one: int) -> None:
-        self._most, self._most_of_one = most, most_of_one
-        self._all: dict[T, str] = {}
+    A timer for each would keep it in memory long after it has left: a flood would be as large as a timer is long.
+    """
+
+    def __init__(self, most: int, most_of_one: int, most_ms: int) -> None:
+        self._most, self._most_of_one, self._most_ms = most, most_of_one, most_ms
+        self._all: dict[T, tuple[str, int]] = {}
+        """Network, and since when."""
         self._by_network: dict[str, dict[T, None]] = {}
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def add(self, who: T, network: str) -> T | None:
+    def add(self, who: T, network: str, now: int) -> T | None:
         """Returns the one that has to make room, if somebody has to; it is removed."""
-        self._all[who] = network
+        self._all[who] = network, now
         if network:
             near = self._by_network.setdefault(network, {})
             near[who] = None
@@ -51,18 +56,29 @@ class Waiting(Generic[T]):
                 return self._first(near)
         return self._first(self._all) if len(self._all) > self._most else None
 
-    def _first(self, among: dict[T, str] | dict[T, None]) -> T:
+    def take_late(self, now: int) -> Iterator[T]:
+        """Those whose time is over; they are removed."""
+        while self._all:
+            who, (_, since) = next(iter(self._all.items()))
+            if now - since < self._most_ms:
+                break
+            self.remove(who)
+            yield who
+
+    def _first(self, among: dict[T, tuple[str, int]] | dict[T, None]) -> T:
         oldest = next(iter(among))
         self.remove(oldest)
         return oldest
 
-    def remove(self, who: T) -> None:
-        """May be called again."""
-        if network := self._all.pop(who, None):
+    def remove(self, who: T) -> str:
+        """Returns its network, or "" if that is unknown. May be called again."""
+        network, _ = self._all.pop(who, ("", 0))
+        if network:
             near = self._by_network[network]
             del near[who]
             if not near:
                 del self._by_network[network]
+        return network
 
 
 class Admission:
@@ -75,8 +91,10 @@ class Admission:
         self._requests = NetworkRates(limits.address_requests_per_s, limits.address_requests_burst)
         self._last_turn = 0.0
         """When the newcomer that was refused last may come back."""
-        self.callers = Waiting[Caller](limits.strangers, limits.address_strangers)
-        self._strangers = Waiting[SessionPort](limits.strangers, limits.address_strangers)
+        counts = limits.strangers, limits.address_strangers
+        self.callers = Waiting[Caller](*counts, limits.hello_ms)
+        self.refused = Waiting[Caller](*counts, LINGER_MS)
+        self._strangers = Waiting[SessionPort](*counts, limits.hello_ms)
 
     def wait_ms(self, address: str = "") -> int:
         """Admit one more connection and return 0, or return after how many ms it should try again."""
@@ -105,17 +123,29 @@ class Admission:
 
     def add_caller(self, caller: Caller, network: str = "") -> None:
         """A connection from which no whole request has arrived yet."""
-        if oldest := self.callers.add(caller, network):
+        if oldest := self.callers.add(caller, network, self._pace()):
             self._counters.refuse("strangers_dropped", network)
+            oldest.turn_away()
+
+    def refuse_caller(self, caller: Caller) -> None:
+        """It is being told why. It has a moment to read that and to leave."""
+        if oldest := self.refused.add(caller, self.callers.remove(caller), self._pace()):
             oldest.turn_away()
 
     def remove_caller(self, caller: Caller) -> None:
         """Its request has arrived, or the connection is gone. May be called again."""
         self.callers.remove(caller)
+        self.refused.remove(caller)
+
+    def tick(self, now: int) -> None:
+        """Turn away the callers that took too long. A session looks after its own time."""
+        for waiting in (self.callers, self.refused):
+            for caller in waiting.take_late(now):
+                caller.turn_away()
 
     def add_stranger(self, session: SessionPort, network: str = "") -> None:
         """A session that has not said which device it is."""
-        if oldest := self._strangers.add(session, network):
+        if oldest := self._strangers.add(session, network, self._pace()):
             self._counters.refuse("strangers_dropped", network)
             oldest.close(CloseCode.BUSY)
 

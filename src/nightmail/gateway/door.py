@@ -21,12 +21,13 @@ from .gateway import Gateway
 from .handshake import HttpRefusal, answer_handshake, path_of
 from .proxies import Proxies
 from .requests import HttpPlaces, Requests
-from .session import LINGER_MS
 from .websocket import WebSocket, WebSocketRules
 
 END = b"\r\n\r\n"
 EMPTY = bytearray()
 """Nothing is ever added to it."""
+UNREAD_BYTES = 262_144
+"""What a refused peer still sends is read up to here, so that it reads the reason; then it waits in the peer's socket."""
 TOO_LARGE = HttpRefusal("431 Request Header Fields Too Large")
 
 Handler = Callable[[str], asyncio.Protocol]
@@ -36,28 +37,30 @@ Handler = Callable[[str], asyncio.Protocol]
 class Door(asyncio.Protocol):
     """Holds a connection for its first few hundred bytes."""
 
-    __slots__ = ("_decided", "_gateway", "_head", "_http", "_proxies", "_rules", "_transport")
+    __slots__ = ("_decided", "_gateway", "_head", "_http", "_left", "_network", "_proxies", "_rules", "_transport")
 
     def __init__(self, gateway: Gateway, http: Handler, proxies: Proxies, rules: WebSocketRules) -> None:
         self._gateway, self._http, self._proxies, self._rules = gateway, http, proxies, rules
         self._head = bytearray()
         """`EMPTY` once it is no longer wanted."""
         self._decided = False
+        """Its head has arrived whole, or was refused."""
+        self._left = UNREAD_BYTES
+        """How much is still read for nothing, once it is refused."""
+        self._network = ""
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but name.
-        shared = self._gateway.shared
         # Whom a trusted proxy speaks for is in the head.
         peer = _peer(transport)
-        self._gateway.admission.add_caller(self, network("" if self._proxies.trusts(peer) else peer))
-        shared.wheel.add(shared.pace() + shared.limits.hello_ms, self._too_late)
+        self._network = network("" if self._proxies.trusts(peer) else peer)
+        self._gateway.admission.add_caller(self, self._network)
 
     def data_received(self, data: bytes) -> None:
         head, bytes_max = self._head, self._gateway.shared.limits.hello_bytes
         if self._decided:
-            if head and len(head) <= bytes_max:
-                head += data  # Sent before its turn came. No honest client sends more than this yet.
+            self._take_early(data, bytes_max)
             return
         head += data
         end = head.find(END)
@@ -67,39 +70,48 @@ class Door(asyncio.Protocol):
         elif end > bytes_max:
             self._refuse(TOO_LARGE)
         else:
-            assert self._transport is not None
-            self._decide(self._proxies.client(_peer(self._transport), bytes(head[:end])), end)
+            self._decided = True
+            self._gateway.turns.look(lambda: self._decide(end), self._network)
 
-    def _decide(self, address: str, end: int) -> None:
-        """Who takes the connection, now that its first request has a head."""
-        gateway = self._gateway
+    def _take_early(self, data: bytes, bytes_max: int) -> None:
+        """Sent before its turn came, or after it was refused: only so much of it is read."""
+        if self._head is EMPTY:
+            self._left -= len(data)
+            enough = self._left < 0
+        else:
+            self._head += data
+            enough = len(self._head) > bytes_max
+        if enough and self._transport is not None:
+            self._transport.pause_reading()
+
+    def _decide(self, end: int) -> None:
+        """Who takes the connection, now that its first request has a head and it is its turn."""
+        gateway, transport = self._gateway, self._transport
+        if transport is None:
+            return
+        address = self._proxies.client(_peer(transport), bytes(self._head[:end]))
         if path_of(self._head) != PATH.encode():
             if wait_ms := gateway.admission.request_wait_ms(address):
                 self._refuse(HttpRefusal("429 Too Many Requests", _retry_after(wait_ms)))
             else:
-                assert self._transport is not None
-                self._decided = True
-                self._transport.pause_reading()
-                gateway.turns.request(lambda: self._hand_over(network(address)))
+                transport.pause_reading()
+                near = network(address)
+                gateway.turns.request(lambda: self._hand_over(near), near)
         elif wait_ms := gateway.admit(address):
             self._refuse(HttpRefusal("503 Service Unavailable", _retry_after(wait_ms)))
         else:
-            self._decided = True
-            gateway.greet(lambda: self._upgrade(end, address))
+            gateway.greet(lambda: self._upgrade(end, address), network(address))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave()
 
-    def _too_late(self, _now: int) -> None:
-        self.turn_away()
-
     def turn_away(self) -> None:
-        """Drop the connection without an answer, to make room."""
+        """Drop the connection without an answer: to make room, or because it is too late."""
         if self._transport is not None:
             self._transport.abort()
 
     def _leave(self) -> None:
-        """The connection was taken over, or is gone. The timer still refers to this door, so it keeps nothing."""
+        """The connection was taken over, or is gone."""
         self._transport = None
         self._head = EMPTY
         self._gateway.admission.remove_caller(self)
@@ -129,6 +141,7 @@ class Door(asyncio.Protocol):
         self._leave()
         websocket = WebSocket(self._rules)
         transport.set_protocol(websocket)
+        transport.resume_reading()
         transport.write(answer)
         websocket.begin(transport, gateway.open(websocket, address))
         if rest:
@@ -138,8 +151,7 @@ class Door(asyncio.Protocol):
         status, headers = refusal
         transport, self._decided, self._head = self._transport, True, EMPTY
         assert transport is not None
-        shared = self._gateway.shared
-        shared.wheel.add(shared.pace() + LINGER_MS, self._too_late)
+        self._gateway.admission.refuse_caller(self)
         transport.write(f"HTTP/1.1 {status}\r\n{headers}Connection: close\r\nContent-Length: 0\r\n\r\n".encode())
         if transport.can_write_eof():
             # close() with unread bytes would reset the connection, and the peer might never read the reason.

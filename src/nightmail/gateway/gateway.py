@@ -183,7 +183,7 @@ class Gateway:
     def settled(self) -> None:
         # Immediate answers, as to a retry, wait for the end of the turn, so that they share one frame.
         if not self._submitting:
-            self.flush()
+            self.turns.flush_live(self._pace(), pressed=self.pressed)
 
     def flush(self) -> None:
         """End the turn."""
@@ -198,6 +198,7 @@ class Gateway:
 
     def tick(self, now: int) -> None:
         self.shared.wheel.turn(now)
+        self.admission.tick(now)
         self.turns.tick()
         if self.presence is not None:
             self.presence.tick(now)

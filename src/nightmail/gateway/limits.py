@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+LINGER_MS = 2_000
+"""How long a peer has to read the last frame, or why it was refused, before the connection is cut."""
+
 
 class GatewayLimits(Struct, frozen=True):
     hello_ms: int = 10_000

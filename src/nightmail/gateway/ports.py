@@ -182,8 +182,8 @@ class Host(Protocol):
         """Takes what is asked about groups."""
         ...
 
-    def greet(self, check: Callable[[], None]) -> None:
-        """Run `check` when it is this newcomer's turn."""
+    def greet(self, check: Callable[[], None], network: str = "") -> None:
+        """Run `check` when it is this newcomer's turn. Networks take turns."""
         ...
 
     def seat(self, session: SessionPort, line: int) -> Seat:

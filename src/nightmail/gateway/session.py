@@ -35,9 +35,11 @@ from nightmail.wire.items import (
     Ping,
     Pong,
 )
+from nightmail.wire.networks import network
 
 from . import groups
 from .greeting import check_hello, cursors_of, recognize, welcome
+from .limits import LINGER_MS
 from .lookups import Lookups, is_well_formed
 from .ports import GONE, Host, Link, Shared
 from .presence import ConnectionPresence, answer_ref
@@ -53,9 +55,6 @@ class Stage(IntEnum):
 
 
 STRANGER, CHECKING, LIVE, CLOSING = Stage
-
-LINGER_MS = 2_000
-"""How long a peer has to read the last frame before the connection is cut."""
 
 HOLD_MS = 250
 """How long at most, in ms, nothing is read from a device that has sent faster than it may."""
@@ -295,7 +294,7 @@ class Session:
             self.close(*rejection)
             return
         self.stage = CHECKING
-        self._gateway.greet(lambda: self._check(hello, now))
+        self._gateway.greet(lambda: self._check(hello, now), network(self._peer))
 
     def _check(self, hello: Hello, arrived: int) -> None:
         if self.stage is CHECKING:

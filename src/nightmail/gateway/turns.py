@@ -1,25 +1,28 @@
 """Whose turn it is: in one turn of the event loop each session sends at most one frame.
 
-Knows:   the sessions with pending output, those that catch up (drains), the newcomers to be checked, the HTTP requests
-         to be begun, and what has more to do than its share of a turn: connections that are read from, and the
-         telling of many watchers.
+Knows:   the sessions with pending output, those that catch up (drains), the first requests to be looked at, the
+         newcomers to be checked, the HTTP requests to be begun, and what has more to do than its share of a turn:
+         connections that are read from, and the telling of many watchers.
 Touches: a session, by `flush`.
 Never:   knows what a session sends.
 
-Live traffic goes first. Of the drains, the devices that were connected most recently go first, a few per
-turn; under pressure each of them waits for the next tick before it continues.
+Live traffic goes first, as often as something is durable. Everybody else gets a few places, once in each turn: of the
+drains, the devices that were connected most recently go first; under pressure each of them waits for the next tick
+before it continues. Those who come take turns by network (`fair_queue.py`).
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from collections.abc import Callable
 
+from .fair_queue import FairQueue
 from .ports import SessionPort
 
 SEEN_DEVICES = 100_000
 """Devices whose last visit is remembered, so that those that were just here can go first."""
+HEADS_AT_ONCE = 32
+"""First requests of connections that are looked at in one turn: most of a flood is refused, at 20 µs each."""
 REQUESTS_AT_ONCE = 2
 """HTTP requests that are begun in one turn: each costs as much as several newcomers, who do not wait behind them."""
 
@@ -35,25 +38,34 @@ class Turns:
         self._drain_count = 0
         self.paced: list[SessionPort] = []
         """Drains that wait for the next tick, because the server is under pressure."""
-        self._newcomers: deque[Callable[[], None]] = deque()
-        self._requests: deque[Callable[[], None]] = deque()
+        self._heads = FairQueue[Callable[[], None]]()
+        self._newcomers = FairQueue[Callable[[], None]]()
+        self._requests = FairQueue[Callable[[], None]]()
         self._last_seen: dict[int, int] = {}
-        self._waiting: deque[Callable[[], None]] = deque()
-        """What has used its share of a turn and has more to do."""
+        self._waiting = FairQueue[Callable[[], None]]()
+        """What has used its share of a turn and has more to do. Of no network: they take turns as they come."""
+        self._coming = 0
+        """How many wait in these four."""
 
-    def greet(self, check: Callable[[], None]) -> None:
+    def look(self, decide: Callable[[], None], network: str = "") -> None:
+        """Look at a connection's first request when it is its turn."""
+        self._wait(self._heads, decide, network)
+
+    def greet(self, check: Callable[[], None], network: str = "") -> None:
         """Check a newcomer when it is its turn."""
-        self._newcomers.append(check)
-        self._soon()
+        self._wait(self._newcomers, check, network)
 
-    def request(self, begin: Callable[[], None]) -> None:
+    def request(self, begin: Callable[[], None], network: str = "") -> None:
         """Begin an HTTP request when it is its turn."""
-        self._requests.append(begin)
-        self._soon()
+        self._wait(self._requests, begin, network)
 
     def next_turn(self, go_on: Callable[[], None]) -> None:
         """Go on in a later turn, after those that wait already: with reading from a connection, or with telling."""
-        self._waiting.append(go_on)
+        self._wait(self._waiting, go_on, "")
+
+    def _wait(self, among: FairQueue[Callable[[], None]], then: Callable[[], None], network: str) -> None:
+        among.add(then, network)
+        self._coming += 1
         self._soon()
 
     def saw(self, device: int, at: int) -> None:
@@ -71,8 +83,23 @@ class Turns:
                 self._soon()
             self._ready.append(session)
 
+    def flush_live(self, now: int, *, pressed: bool) -> None:
+        """Something is durable: one frame for each session that is ready. Who catches up waits for the turn's end."""
+        self._flush_ready(now, pressed)
+        if self._ready or self._drains:
+            self._soon()
+
     def flush(self, now: int, *, pressed: bool) -> None:
-        """End the turn: one frame for each session that is ready, but only for a few of the drains."""
+        """End the turn: live sessions first, then a few of each kind that waits. Once in a turn."""
+        self._flush_ready(now, pressed)
+        if self._drains:
+            self._flush_drains(now, pressed)
+        if self._coming:
+            self._let_in()
+        if self._ready or self._drains:
+            self._soon()
+
+    def _flush_ready(self, now: int, pressed: bool) -> None:
         ready, self._ready = self._ready, []
         for session in ready:
             if session.draining:
@@ -81,23 +108,19 @@ class Turns:
                 session.queued = False
                 if session.flush(now, pressed=pressed):
                     self.ready(session)
-        if self._drains:
-            self._flush_drains(now, pressed)
-        if self._newcomers or self._requests or self._waiting:
-            self._let_in()
-        if self._ready or self._drains:
-            self._soon()
 
     def _let_in(self) -> None:
         """The next few of each kind that wait for a turn."""
         for waiting, at_once in (
+            (self._heads, HEADS_AT_ONCE),
             (self._newcomers, self.drains_at_once),
             (self._requests, REQUESTS_AT_ONCE),
             (self._waiting, self.drains_at_once),
         ):
             for _ in range(min(at_once, len(waiting))):
-                waiting.popleft()()
-        if self._newcomers or self._requests or self._waiting:
+                self._coming -= 1
+                waiting.take()()
+        if self._coming:
             self._soon()
 
     def tick(self) -> None:
