@@ -1,8 +1,8 @@
 """The attacks, each a coroutine that goes on until it is cancelled.
 
 Knows:   what costs a server most for the least bytes.
-Never:   more than `RATE_BYTES` per second on one connection where the number of frames is the point: an attacker with
-         a whole line is a matter for the network.
+Never:   more than `attack.RATE_BYTES` per second on one connection where the number of frames is the point: an attacker
+         with a whole line is a matter for the network.
 
 Run in a process of its own:  python -m attacks.hostile NAME PORT SECONDS VICTIM
 """
@@ -25,62 +25,14 @@ from nightmail.model.refusals import RateLimited
 from nightmail.model.words import PushPlatform
 from nightmail.wire.items import Answered, Ask, Foreground, LogFetch, Look, Peek, Ping, ReceiptsLook, Typing, Watch
 
+from .attack import ADDRESSES, MANY, PIECE_S, Attack
 from .calm import WINDOW, message
-from .connection import BINARY, CONTINUATION, FIN, HANDSHAKE, PING, Connection, Person, Refused, frame, register
+from .connection import BINARY, CONTINUATION, FIN, HANDSHAKE, PING, Connection, Refused, frame
+from .media import half_open_uploads, range_floods, strangers_downloads, unread_downloads
 
-ADDRESSES = ("127.0.0.66", "127.0.0.67")
-RATE_BYTES = 2_500_000
-PIECE_S = 0.01
-MANY = 1_000
 NICE = 10
 TOKEN_CHARS = FormLimits().push_token_chars
 EMPTY_ARRAY = frame(b"\x90")
-
-
-class Attack:
-    """What every attack has: a port, a victim, and a count of refusals."""
-
-    def __init__(self, port: int, victim: int) -> None:
-        self.port, self.victim = port, victim
-        self.refused = 0
-
-    async def again(self, once: Callable[[], Awaitable[None]]) -> None:
-        """Do it again and again, whatever the server says to it."""
-        while True:
-            try:
-                await once()
-            except (Refused, OSError):
-                self.refused += 1
-                await asyncio.sleep(0.005)
-
-    async def crowd(self, count: int, one: Callable[[int], Awaitable[None]]) -> None:
-        """So many of them at once, from two addresses."""
-
-        async def member(number: int) -> None:
-            await self.again(lambda: one(number))
-
-        await asyncio.gather(*(member(number) for number in range(count)))
-
-    async def person(self, name: str, address: str = ADDRESSES[0]) -> Person:
-        """An account of the attackers', as soon as their address may register one."""
-        while True:
-            try:
-                return await register(self.port, f"hostile-{name}", address)
-            except (Refused, OSError):
-                self.refused += 1
-                await asyncio.sleep(PIECE_S)
-
-    async def flood(self, connection: Connection, piece: bytes) -> None:
-        """Repeat a frame at the rate, until the connection ends."""
-        times = max(1, int(RATE_BYTES * PIECE_S) // len(piece))
-        ended = asyncio.create_task(connection.reader.read())
-        try:
-            while not ended.done():
-                await connection.say(piece * times)
-                await asyncio.sleep(PIECE_S)
-        finally:
-            ended.cancel()
-        raise Refused
 
 
 # --- frames -------------------------------------------------------------------------------------
@@ -348,6 +300,10 @@ ATTACKS: dict[str, Callable[[Attack], Awaitable[None]]] = {
     "handles": handles,
     "push_tokens": push_tokens,
     "operator_guesses": operator_guesses,
+    "half_open_uploads": half_open_uploads,
+    "strangers_downloads": strangers_downloads,
+    "range_floods": range_floods,
+    "unread_downloads": unread_downloads,
 }
 
 

@@ -88,9 +88,9 @@ def test_one_turn_looks_at_so_many_first_requests_however_many_are_there() -> No
 
 def test_a_refused_peer_that_goes_on_sending_is_no_longer_read_from() -> None:
     town = a_town(GatewayLimits(address_requests_burst=1))
-    for _ in range(2):
-        door, socket = a_door(town, Http())
-        door.data_received(POST)
+    (first, _), (door, socket) = a_door(town, Http()), a_door(town, Http())
+    for each in (first, door):
+        each.data_received(POST)
         town.turn()
     assert socket.written.startswith(b"HTTP/1.1 429 ")
     for _ in range(UNREAD_BYTES // 65_536):

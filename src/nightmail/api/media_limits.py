@@ -12,6 +12,8 @@ class MediaLimits(Struct, frozen=True):
     """How long one such piece may take over the network, in ms."""
     streams: int = 256
     """Uploads and downloads under way at once; others are told to come back."""
+    account_streams: int = 8
+    """Of these, of one account: a download that nobody reads keeps its place for a while."""
     begun_per_minute: int = 1_200
     """Uploads that one account may begin in a minute, over time and at once; 0: no limit."""
     fetched_per_minute: int = 6_000

@@ -27,7 +27,7 @@ from .desk_client import DeskClient
 from .limits import HttpLimits
 from .media_limits import MediaLimits
 from .media_transfers import BlobResponse, Transfers
-from .problems import Problem, malformed, problem, refused
+from .problems import malformed, problem, refused
 from .rates import Rate
 from .route import ApiRoute
 from .schemas import Hex, Number, device_number
@@ -93,15 +93,18 @@ class MediaRoutes:
             first = wanted.first + sent
             return await self._blobs.read(name, first, min(self._limits.piece_bytes, wanted.end - first))
 
-        self._streams.take()
+        streams, account = self._streams, account_of(device)
+        streams.take(account)
         try:
             piece = await read(0)
-        except Problem:
-            self._streams.count -= 1
+        except BaseException:
+            streams.leave(account)
             raise
         size, piece_s = wanted.end - wanted.first, self._limits.piece_ms / 1000
         status = 206 if wanted.is_part else 200
-        return BlobResponse(request, status, headers, piece, size, read, self._streams, piece_s)
+        return BlobResponse(
+            request, status, headers, piece, size, read, lambda: streams.leave(account), streams.wait, piece_s
+        )
 
     async def address_blob(self, request: Request) -> None:
         device, name = await self._access.device(request), blob_name(request)

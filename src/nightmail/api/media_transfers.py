@@ -8,6 +8,7 @@ Never:   holds more than a piece in memory.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from enum import Enum
@@ -17,9 +18,11 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from nightmail.model.blobs import BlobId
+from nightmail.model.refusals import RateLimited
 
+from .access import BUSY_MS
 from .media_limits import MediaLimits
-from .problems import Problem, problem
+from .problems import Problem, problem, refused
 
 PAUSE_S = 0.02
 PAUSES = 50
@@ -27,25 +30,36 @@ PAUSES = 50
 
 
 class Transfers:
-    """How many transfers are under way."""
+    """How many transfers are under way, in all and of each account."""
 
     def __init__(self, limits: MediaLimits, pressed: Callable[[], bool]) -> None:
         self._limits, self._pressed = limits, pressed
+        self._of_account: Counter[int] = Counter()
         self.count = 0
 
     @contextmanager
-    def one(self) -> Generator[None]:
+    def one(self, account: int) -> Generator[None]:
         """Raises a Problem if there are too many."""
-        self.take()
+        self.take(account)
         try:
             yield
         finally:
-            self.count -= 1
+            self.leave(account)
 
-    def take(self) -> None:
+    def take(self, account: int) -> None:
+        """Raises a Problem if there are too many. Otherwise call `leave` when the transfer ends."""
+        if self._of_account[account] >= self._limits.account_streams:
+            raise refused(RateLimited(BUSY_MS))
         if self.count >= self._limits.streams:
             raise problem("not_ready", "too many transfers are under way", retry_s=2)
         self.count += 1
+        self._of_account[account] += 1
+
+    def leave(self, account: int) -> None:
+        self.count -= 1
+        self._of_account[account] -= 1
+        if not self._of_account[account]:
+            del self._of_account[account]
 
     async def wait(self) -> None:
         """Live messages come first."""
@@ -123,12 +137,13 @@ class BlobResponse(Response):
 
     def __init__(
         self, request: Request, status: int, headers: dict[str, str], first: bytes, size: int,
-        read: Callable[[int], Awaitable[bytes]], streams: Transfers, piece_s: float,
+        read: Callable[[int], Awaitable[bytes]], leave: Callable[[], None], wait: Callable[[], Awaitable[None]],
+        piece_s: float,
     ) -> None:  # fmt: skip
-        """`read(sent)`: the piece behind the first `sent` bytes. The caller has taken a stream."""
+        """`read(sent)`: the piece behind the first `sent` bytes. `leave`: gives back the place that the caller took."""
         super().__init__(None, status, {**headers, "Content-Length": str(size)}, "application/octet-stream")
         self._request, self._first, self._size, self._read = request, first, size, read
-        self._streams, self._piece_s = streams, piece_s
+        self._leave, self._wait, self._piece_s = leave, wait, piece_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -140,10 +155,10 @@ class BlobResponse(Response):
                     await send({"type": "http.response.body", "body": piece, "more_body": sent < self._size})
                 if sent >= self._size or await self._request.is_disconnected():
                     return
-                await self._streams.wait()
+                await self._wait()
                 if not (piece := await self._read(sent)):
                     return  # It ended meanwhile. The peer sees that it has not got all, and asks again.
         except (TimeoutError, Problem):
             return  # Likewise: nothing can be said any more once a response has begun.
         finally:
-            self._streams.count -= 1
+            self._leave()

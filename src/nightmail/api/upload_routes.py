@@ -148,7 +148,7 @@ class UploadRoutes:
         if length.isdecimal() and offset + int(length) > seen.size:
             raise beyond
         received, ended, stream = offset, None, request.stream()
-        with self._streams.one():
+        with self._streams.one(name.owner):
             while ended is None:
                 piece, ended = await turn.next_piece(stream, self._limits)
                 if received + len(piece) > seen.size:
@@ -174,7 +174,7 @@ class UploadRoutes:
     def routes(self) -> list[ApiRoute]:
         named = "/v1/media/{blob}"
         own = ("unknown_blob", "tus_version")
-        taking = ("malformed", "too_large", "too_slow", "checksum_mismatch", "not_ready")
+        taking = ("malformed", "too_large", "too_slow", "checksum_mismatch", "rate_limited", "not_ready")
         about = ("Tus-Resumable", "Upload-Checksum")
         return [
             ApiRoute("OPTIONS", "/v1/media", "anyone", "What uploads can do (tus)", self.upload_options),
@@ -182,7 +182,7 @@ class UploadRoutes:
             ApiRoute(
                 "POST", "/v1/media", "device", "Begin an upload (tus)", self.begin_upload, status=201,
                 problems=("tus_version", *taking, "blob_too_large", "blob_quota", "too_many_blobs", "too_many_uploads",
-                          "rate_limited", "not_yet"),
+                          "not_yet"),
                 headers=("Upload-Length", "Upload-Metadata", *about),
             ),
             ApiRoute("HEAD", named, "device", "How much of an upload is there (tus)", self.look_at_upload, status=200,
