@@ -381,12 +381,12 @@ def test_who_is_refused_and_does_not_leave_is_cut_off() -> None:
 def test_a_connection_that_has_left_is_kept_by_no_timer() -> None:
     async def story(quay: Quay) -> None:
         timers = len(quay.gateway.shared.wheel)
-        for said in (b"", REFUSED["no key"][0], GET):
+        admission = quay.gateway.admission
+        for said in (b"GET / HTTP/1.1\r\n", REFUSED["no key"][0]):
             raw = await quay.raw()
             await raw.say(said)
-            await quay.until(lambda: len(quay.gateway.admission.callers) == 0 or not said)
+            await quay.until(lambda: bool(admission.callers or admission.refused))
             raw.hang_up()
-        admission = quay.gateway.admission
         await quay.until(lambda: not admission.callers and not admission.refused)
         assert len(quay.gateway.shared.wheel) == timers
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nightmail.gateway.limits import GatewayLimits
-from nightmail.gateway.limits import LINGER_MS
+from nightmail.gateway.limits import LINGER_MS, GatewayLimits
 from nightmail.model.answers import Accepted, Done
 from nightmail.model.ids import account_of, device_id
 from nightmail.model.records import Acked, Closed, Listed, ReceiptsSet, Unlinked, Voided

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nightmail.gateway.limits import GatewayLimits
+from nightmail.gateway.limits import LINGER_MS, GatewayLimits
 from nightmail.gateway.pump import Pump
-from nightmail.gateway.limits import LINGER_MS
 from nightmail.gateway.session import Session
 from nightmail.gateway.websocket import READ_BYTES, WebSocket, WebSocketRules
 from nightmail.model.records import Acked

@@ -27,7 +27,7 @@ END = b"\r\n\r\n"
 EMPTY = bytearray()
 """Nothing is ever added to it."""
 UNREAD_BYTES = 262_144
-"""What a refused peer still sends is read up to here, so that it reads the reason; then it waits in the peer's socket."""
+"""What a refused peer still sends is read up to here, so that it reads the reason; the rest waits in its socket."""
 TOO_LARGE = HttpRefusal("431 Request Header Fields Too Large")
 
 Handler = Callable[[str], asyncio.Protocol]
