@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "cancel": "Cancel what is scheduled.",
     "listen": "Print messages and receipts as they arrive.",
     "history": "Show the messages of one conversation.",
+    "media": "List the files of messages, and save them.",
     "search": "Search messages on this device.",
     "contacts": "Give contacts names that only your devices know.",
     "block": "Stop receiving messages from a contact.",

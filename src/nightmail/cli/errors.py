@@ -13,7 +13,7 @@ from enum import IntEnum
 
 import click
 
-from nightmail.client import errors, group_errors, schedule_errors
+from nightmail.client import errors, group_errors, media_errors, schedule_errors
 from nightmail.client.link.failures import UNTRUSTED
 
 from .group_words import refusal_words
@@ -113,6 +113,14 @@ REASONS: dict[str, str] = {
     "time_past": "its time had passed when the server heard of it",
     "stale_devices": "the recipient's devices had changed, and no device of yours was online to seal it again",
     "outcome_unknown": "the server no longer knows what became of it",
+    "blob_quota": "your files on the server take all the space that they may; it is free again when they were fetched",
+    "blob_too_large": "the file is larger than this server accepts",
+    "too_many_blobs": "you have too many files on the server",
+    "too_many_addressed": "the file is for more devices than this server allows",
+    "file_changed": "the file changed while it was being sent; send it again",
+    "file_unusable": "the file could not be read",
+    "file_gone": "the server no longer has the file; send it again",
+    "not_found": "this server takes no files",
     "dead_lettered": "a fault in the server kept it from being processed",
 }
 """Reason code → why a message failed, for people."""
@@ -226,6 +234,12 @@ def explain(error: errors.ClientError) -> Failure:
             return Failure(Exit.REFUSED, NOT_CANCELLED.get(error.word, sentence(error)), reason=error.word)
         case schedule_errors.ScheduleError():
             return Failure(Exit.REFUSED, sentence(error), "Nothing was scheduled.", reason=error.word)
+        case media_errors.FileUnusable():
+            return Failure(Exit.UNWRITABLE, sentence(error), "Check the path and its permissions.", error.reason)
+        case media_errors.FileRefused():
+            return Failure(Exit.REFUSED, sentence(error), "Nothing of it was saved.", error.reason)
+        case media_errors.MediaError():
+            return Failure(Exit.REFUSED, sentence(error), reason=error.reason)
         case errors.TooLarge():
             return Failure(Exit.USAGE, sentence(error), "Nothing was sent.")
         case _:

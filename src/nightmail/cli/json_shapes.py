@@ -44,10 +44,12 @@ from nightmail.client.events import (
     Unreadable,
     WaitingForNetwork,
 )
+from nightmail.client.media_events import FileChanged, FileProgress
 from nightmail.client.messages import Message, Tick, conversation_id, unnamed
 from nightmail.client.schedule_events import CancelRefused, ScheduleChanged
 from nightmail.client.store.rows import Contact
 
+from .file_words import file_event_json, pointer_json
 from .group_json import group_event_json
 
 
@@ -116,7 +118,9 @@ def message_json(message: Message, account: int) -> dict[str, Any]:
         shape["reply_to_message_id"] = content.reply_to
     if content.mentions:
         shape["mentions"] = [f"{mentioned:x}" for mentioned in content.mentions]
-    if content.data is not None:
+    if (pointer := message.media) is not None:
+        shape["file"] = pointer_json(pointer)
+    elif content.data is not None:
         shape["data_base64"] = base64.b64encode(content.data).decode()
     return shape if content.text is None else {**shape, "text": content.text}
 
@@ -234,6 +238,8 @@ def event_json(event: Event, account: int) -> dict[str, Any]:
             }  # fmt: skip
         case BackupFailed():
             return {"type": "backup_failed", "file": event.file, "why": event.why}
+        case FileChanged() | FileProgress():
+            return file_event_json(event)
         case Ended():
             return {"type": "ended", "code": event.code, "why": event.sentence}
         case _:

@@ -24,6 +24,7 @@ from rich.text import Text
 from nightmail.client.messages import Message, Tick
 
 from .durations import timer_words
+from .file_words import about_file
 
 TICKS = {Tick.PENDING: "🕓", Tick.SENT: "✓", Tick.DELIVERED: "✓✓", Tick.READ: "✓✓", Tick.FAILED: "✗"}
 TICK_STYLES = {Tick.READ: "not dim blue", Tick.FAILED: "not dim red"}
@@ -107,6 +108,8 @@ def message_line(
     for start, end in spans:
         said.stylize("bold reverse", start, end)
     line.append_text(said)
+    if (pointer := message.media) is not None:
+        line.append(f"  {about_file(pointer)}", style="dim")
     if message.own:
         line.append(f"  {TICKS[message.state]}", style=TICK_STYLES.get(message.state, "dim"))
     return line

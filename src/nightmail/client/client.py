@@ -44,27 +44,31 @@ from nightmail.model.forms import ACCOUNT_MAX
 from nightmail.model.group_chain import is_group
 from nightmail.model.handles import spellings
 from nightmail.model.ids import MESSAGE_ID, account_ids, account_of
-from nightmail.model.words import Audience, Kind, Lane, Platform
+from nightmail.model.words import Kind, Lane, Platform
 
 from .addressees import Addressee, addressee_in, group_in_text, is_group_text
 from .contacts import Contacts, handle_in
 from .devices import OwnDevice, OwnDevices
 from .errors import ClientError, HttpError, Misused
-from .events import Event, Sight
+from .events import Event
 from .groups.group import Group
 from .limits import ClientLimits
 from .listeners import EventIterator, Listeners
+from .media.blob_http import BlobHttp
+from .media.jobs import MediaJobs
+from .media.opened_file import KeptFiles
+from .media.worker import MediaWorker
+from .media_client import MediaClient
 from .messages import Message, Position, answers_last
-from .presence import People
+from .presence_client import PresenceClient
 from .receipt import Receipt
 from .safety import SafetyNumbers, Trust
-from .schedule_client import ScheduleClient
 from .waiters import Waiters
 
 E = TypeVar("E")
 
 
-class Client(ScheduleClient, BackupClient):
+class Client(MediaClient, PresenceClient, BackupClient):
     def __init__(
         self,
         profile: str | os.PathLike[str],
@@ -119,6 +123,9 @@ class Client(ScheduleClient, BackupClient):
         self._driver = Driver(machine, self._route, self._tls, self.limits, self._tell, self._end)
         self._people = Contacts(profile.store, self._driver, self._http(bearer(identity)))
         self._backups = Backups(profile.store, self._driver, self._path, self._tell)
+        blobs = BlobHttp(self._http_addresses, bearer(identity), self._tls, self.limits)
+        jobs = MediaJobs(profile.store, self._driver, blobs, KeptFiles(self._path), self.limits, self._tell)
+        self._media = MediaWorker(jobs, self._driver, self.limits)
         return self
 
     async def __aexit__(
@@ -133,6 +140,7 @@ class Client(ScheduleClient, BackupClient):
             return
         try:
             await self._backups.stop()
+            await self._media.stop()
             await driver.stop()
             await self._listeners.close()
         finally:
@@ -180,11 +188,7 @@ class Client(ScheduleClient, BackupClient):
         if content.kind is Kind.CONTROL:
             raise Misused("control messages are the client's own")
         driver = self._open_driver()
-        handle = ""
-        if isinstance(to, str):
-            peer, handle, _ = await self._find(to)
-        else:
-            peer = self._account(to)
+        peer, handle = await self._whom(to)
         if mentions:
             content, lane = content._replace(mentions=tuple(map(self._account, mentions))), Lane.HIGH
         with driver.working() as machine:
@@ -207,11 +211,7 @@ class Client(ScheduleClient, BackupClient):
         Misused.
         """
         driver = self._open_driver()
-        handle = ""
-        if isinstance(peer, str):
-            account, handle, _ = await self._find(peer)
-        else:
-            account = self._account(peer)
+        account, handle = await self._whom(peer)
         if is_group(account):
             raise Misused("the timer of a group is one of its settings: use `change_group`")
         with driver.working() as machine:
@@ -380,54 +380,6 @@ class Client(ScheduleClient, BackupClient):
         self._open_driver()
         return self._people
 
-    # --- presence and typing: nothing of it is stored -------------------------------------------
-
-    async def presence(self, *people: str | int) -> list[Sight]:
-        """Whether these people are online, or when they were last seen; in this order. An answer is used for 30 s.
-
-        Waits until the client is connected. Raises PresenceRefused if the server was asked too often.
-        """
-        return await self._presence.sights([self._account(person) for person in people])
-
-    def watch(self, *people: str | int) -> None:
-        """Hear of the presence of these people (`PresenceChanged`), and of no others. Meant for open conversations."""
-        self._presence.watch([self._account(person) for person in people])
-
-    def sight(self, person: str | int) -> Sight | None:
-        """What is known of a person's presence now; None: nothing, as of somebody who is not watched."""
-        return self._presence.sight(self._account(person))
-
-    def is_queued(self, message: Message) -> bool:
-        """Whether an own message waits at the server for somebody who may be seen to be offline."""
-        return self._presence.is_queued(message)
-
-    def set_foreground(self, on: bool) -> None:
-        """Say whether a person is looking at the app. Only then does this device count as online."""
-        self._presence.set_foreground(on)
-
-    def typing(self, to: str | int) -> None:
-        """The person is writing to somebody. Call it at each key: it is said every 3 s at most, and never later."""
-        self._presence.typing(self._account(to))
-
-    def is_typing(self, person: str | int) -> bool:
-        """Whether a person was writing to this account in the last 5 s."""
-        return self._presence.is_typing(self._account(person))
-
-    def typing_in(self, group: int) -> list[int]:
-        """The accounts that were writing in this group in the last 5 s."""
-        return self._presence.typing_in(group)
-
-    async def show_presence_to(self, audience: Audience | None = None) -> Audience:
-        """Choose who may see when this account is online and was last seen; without an argument only tell who may.
-
-        Who shows it to nobody sees nobody's. Raises PresenceRefused.
-        """
-        return await self._presence.show_to(audience)
-
-    @property
-    def _presence(self) -> People:
-        return People(self._open_driver(), self._waiters)
-
     # --- listening ------------------------------------------------------------------------------
 
     def on(self, kind: type[E]) -> Callable[[Callable[[E], Awaitable[None] | None]], Callable[[E], Any]]:
@@ -450,6 +402,7 @@ class Client(ScheduleClient, BackupClient):
     def _tell(self, event: Event) -> None:
         self._waiters.tell(event)
         self._listeners.tell(event)
+        self._media.hear(event)
 
     def _end(self, error: ClientError) -> None:
         """No more events will come."""
@@ -457,8 +410,11 @@ class Client(ScheduleClient, BackupClient):
         self._listeners.end(None if isinstance(error, Misused) else error)
 
     def _http(self, authorization: str) -> Http:
-        addresses = [address.http for address in self._route.addresses]
-        return Http(addresses, authorization=authorization, tls=self._tls, limits=self.limits)
+        return Http(self._http_addresses, authorization=authorization, tls=self._tls, limits=self.limits)
+
+    @property
+    def _http_addresses(self) -> list[str]:
+        return [address.http for address in self._route.addresses]
 
     def _account(self, peer: str | int | Group) -> int:
         if isinstance(peer, Group):

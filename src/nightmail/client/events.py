@@ -20,6 +20,7 @@ from .group_events import (
     MemberMissing,
     MembersDiffer,
 )
+from .media_events import FileChanged, FileProgress
 from .messages import Message, Tick
 from .schedule_events import CancelRefused, ScheduleChanged
 
@@ -315,6 +316,6 @@ Event: TypeAlias = (
     | SecurityCodeChanged | ListRefused | ListUnsigned | KeysRefused
     | DeviceLinked | DeviceNotLinked | Provisioned | Reachable | Moved | ReadElsewhere
     | ContactsChanged | PresenceChanged | TypingChanged
-    | ScheduleChanged | CancelRefused | BackedUp | BackupFailed
+    | ScheduleChanged | CancelRefused | BackedUp | BackupFailed | FileChanged | FileProgress
     | GroupUpdated | GroupChangeRefused | GroupBroken | MembersDiffer | MemberMissing | MemberJoined | GroupReceipt
 )  # fmt: skip

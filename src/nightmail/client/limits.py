@@ -95,6 +95,9 @@ class ClientLimits(Struct, frozen=True):
     contacts: Annotated[int, Meta(ge=0, le=1_000_000)] = 10_000
     """How many contacts this device keeps of those that other own devices bring."""
 
+    fetch_bytes: Annotated[int, Meta(ge=0, le=1_099_511_627_776)] = 8 * 1024 * 1024
+    """Files up to this size are fetched as soon as their message comes, and kept sealed in the profile; 0: none."""
+
     # --- the connection
     welcome_ms: Seconds = 10_000
     """How long the server may take to say Welcome."""

@@ -6,7 +6,7 @@
     │   ├── ChunkRefused   a chunk that was changed, swapped, repeated, left out or put elsewhere
     │   └── DigestDiffers  every chunk opens, and it is not the stream that the message names
     ├── FileGone           the server has it no more: everybody had it, its time was over, or its author took it back
-    ├── FileChanged        the file on this disk changed while it was being sent
+    ├── FileAltered        the file on this disk changed while it was being sent
     └── FileUnusable       a file on this disk cannot be read or written
 No text in this tree holds a key or content.
 """
@@ -54,7 +54,7 @@ class FileGone(MediaError):
         super().__init__("the server no longer has this file")
 
 
-class FileChanged(MediaError):
+class FileAltered(MediaError):
     reason = "file_changed"
 
     def __init__(self) -> None:

@@ -12,7 +12,9 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from nightmail.e2ee.content import Content, decode_content, encode_content
+from nightmail.e2ee.errors import Rejected
 from nightmail.e2ee.group_sealing import conversation_of
+from nightmail.e2ee.media import MediaPointer, decode_pointer
 from nightmail.model.group_chain import is_group
 from nightmail.model.ids import MessageId
 from nightmail.model.words import Kind
@@ -95,6 +97,16 @@ class Message(Struct, frozen=True, kw_only=True):
     def reply_to_message_id(self) -> str:
         """The id of the message it answers; empty: none."""
         return self.content.reply_to or ""
+
+    @property
+    def media(self) -> MediaPointer | None:
+        """The file that it carries; None: it carries none, or one that cannot be understood."""
+        if self.kind is not Kind.MEDIA:
+            return None
+        try:
+            return decode_pointer(self.data)
+        except Rejected:
+            return None
 
     @property
     def data(self) -> bytes:

@@ -34,6 +34,13 @@ class ScheduleClient(GroupClient):
     @abstractmethod
     def _account(self, peer: str | int | Group) -> int: ...
 
+    async def _whom(self, to: str | int | Group) -> tuple[int, str]:
+        """The account or group that is meant, and the handle by which the person named it; empty: by none."""
+        if isinstance(to, str):
+            account, handle, _ = await self._find(to)
+            return account, handle
+        return self._account(to), ""
+
     async def schedule(
         self, to: str | int | Group, text: str | Content, *, at: datetime | None = None,
         delay: float | timedelta | None = None, life_ms: int | None = None,
@@ -52,12 +59,9 @@ class ScheduleClient(GroupClient):
         content = text if isinstance(text, Content) else Content(Kind.TEXT, text)
         if content.kind is Kind.CONTROL:
             raise Misused("control messages are the client's own")
-        driver, handle = self._open_driver(), ""
+        driver = self._open_driver()
         deliver_at = moment_of(driver.clock(), at, delay)
-        if isinstance(to, str):
-            peer, handle, _ = await self._find(to)
-        else:
-            peer = self._account(to)
+        peer, handle = await self._whom(to)
         with driver.working() as machine:
             if handle:
                 machine.learn_handle(peer, handle, driver.clock())

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Collection, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from datetime import datetime, timedelta
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -31,6 +32,7 @@ from .client import Client
 from .errors import Misused
 from .group_client import AnyGroup
 from .groups.group import Group, SeenBy
+from .media_client import SharedFile
 from .messages import Message, Position, Tick
 from .schedules.scheduled import ScheduledMessage
 
@@ -125,6 +127,19 @@ class SyncClient:
 
     def search(self, text: str, peer: str | int | Group | None = None, limit: int = 50) -> list[Found]:
         return self._run(self._ask(self._client.search, text, peer, limit))
+
+    # --- files ----------------------------------------------------------------------------------
+
+    def send_file(self, to: str | int | Group, path: str | os.PathLike[str], **options: Any) -> str:
+        """Queue a file durably; the id of its message. `options` are those of `Client.send_file`."""
+        return self._run(self._client.send_file(to, path, **options)).message_id
+
+    def save_file(self, message: Message | str, path: str | os.PathLike[str] = ".", *, overwrite: bool = False) -> Path:
+        """Save the file of a message; where it is. Raises MediaError, HttpError, Misused."""
+        return self._run(self._client.save_file(message, path, overwrite=overwrite))
+
+    def files(self, peer: str | int | Group | None = None) -> list[SharedFile]:
+        return self._run(self._ask(self._client.files, peer))
 
     # --- messages for later ---------------------------------------------------------------------
 

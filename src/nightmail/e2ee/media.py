@@ -51,6 +51,11 @@ class MediaPointer(NamedTuple):
         return f"{self.owner:013x}-{self.blob.hex()}"
 
     @property
+    def is_placed(self) -> bool:
+        """Whether it names a blob: while a file is being sent, the own copy of its message does not."""
+        return any(self.blob)
+
+    @property
     def sealed_bytes(self) -> int:
         """The size of the sealed stream."""
         return sealed_size(self.size)
@@ -111,7 +116,7 @@ def _why_unfit(pointer: MediaPointer) -> str:
         ),
         "its size cannot be": 0 <= pointer.size <= SIZE_MAX,
         "its name is no name of a file": is_file_name(pointer.name),
-        "its type is no media type": len(pointer.type) <= TYPE_CHARS_MAX and bool(_TYPE.fullmatch(pointer.type)),
+        "its type is no media type": is_media_type(pointer.type),
         "its thumbnail is too large": len(pointer.thumbnail) <= THUMBNAIL_BYTES_MAX,
     }
     return next((why for why, is_fit in checks.items() if not is_fit), "")
@@ -122,3 +127,7 @@ def is_file_name(name: str) -> bool:
     is_plain = name.isprintable() and not set(name) & set('/\\:*?"<>|')
     is_named = bool(name) and name == name.strip() and not name.endswith(".")
     return is_plain and is_named and len(name.encode()) <= NAME_BYTES_MAX
+
+
+def is_media_type(kind: str) -> bool:
+    return len(kind) <= TYPE_CHARS_MAX and bool(_TYPE.fullmatch(kind))

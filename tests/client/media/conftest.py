@@ -1,4 +1,4 @@
-"""One real node for the tests of files."""
+"""One real node for the tests of each module."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.server.rig import Town, serving
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Town]:
-    with serving(tmp_path_factory.mktemp("node")) as town:
+    with serving(tmp_path_factory.mktemp("node"), http__registrations_per_minute=0) as town:
         yield town

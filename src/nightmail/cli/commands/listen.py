@@ -17,6 +17,7 @@ from rich.text import Text
 from nightmail.cli.contact_names import ContactNames
 from nightmail.cli.durations import life_differs, timer_words
 from nightmail.cli.errors import REASONS, Exit, Failure, no_keys_yet
+from nightmail.cli.file_words import STATE_WORDS, about_file
 from nightmail.cli.group_json import GroupEvents
 from nightmail.cli.group_words import event_words, seen_words
 from nightmail.cli.json_shapes import event_json, message_json
@@ -57,7 +58,10 @@ from nightmail.client.group_events import (
     MemberMissing,
     MembersDiffer,
 )
+from nightmail.client.media.rows import FileState
+from nightmail.client.media_events import FileChanged
 from nightmail.client.messages import Message, Tick
+from nightmail.client.store.search import text_of
 
 PAGE = 256
 """Messages read from the store at a time."""
@@ -145,6 +149,8 @@ async def _print_all(
         drained = drained or isinstance(event, QueueEmpty)
         # The store may know already what the next events tell.
         if until_empty and drained and not events.has_next:
+            if any(file.state is FileState.WANTED for file in client.files()):
+                continue
             waiting = _waiting_for(client)
             if waiting - unsealable - _held(client, waiting):
                 continue
@@ -226,8 +232,10 @@ class LinePrinter:
 
     def message(self, message: Message, account: int) -> None:
         name = self._names.whose(message)
-        text = message.content.text
+        text, pointer = text_of(message), message.media
         said = plain_body(text) if text is not None else f"({message.kind.name.lower()})"
+        if pointer is not None:
+            said = f"{said}  {about_file(pointer)}"
         who = f"→ {name}" if message.own else name
         self._line(clock(message.at) if message.at else "", f"{who}: ", said, "bold cyan" if not message.own else "dim")
 
@@ -281,6 +289,10 @@ class LinePrinter:
                 self._group(event)
             case MemberJoined() if self._names.or_you(event.account) != "you":
                 self._group(event)
+            case FileChanged(state=FileState.KEPT):
+                self._note(f"fetched the file of {event.message_id}; to save it: nightmail media save")
+            case FileChanged(state=FileState.GONE | FileState.REFUSED):
+                self._note(f"the file of {event.message_id} is {STATE_WORDS[event.state]}")
             case BackedUp():
                 self._note(f"backed up {event.messages:,} messages to {event.file}")
             case BackupFailed():

@@ -11,12 +11,13 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
 from nightmail.cli.contact_names import resolve, resolve_any
 from nightmail.cli.errors import Exit, advice, no_keys_yet
+from nightmail.cli.file_words import progress_shown
 from nightmail.cli.json_shapes import state_word
 from nightmail.cli.output import TICKS, as_json_option, command_line, console, plain, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of, short_name
@@ -24,6 +25,7 @@ from nightmail.cli.waiting import timeout_option, timeout_seconds
 from nightmail.client import Client, Group, Receipt
 from nightmail.client.errors import Misused
 from nightmail.client.events import Connected, Event, ListRefused, ListUnsigned, Retrying, SecurityCodeChanged
+from nightmail.client.media_events import FileProgress
 from nightmail.client.messages import Tick, conversation_id
 from nightmail.client.store.rows import Contact
 from nightmail.model.ids import MessageId
@@ -55,6 +57,8 @@ class Order(NamedTuple):
     """Instead of a text: the timer to set in the conversation; 0: none."""
     mentions: tuple[str, ...] = ()
     """Members of the group whom it is meant for, as they were typed."""
+    file: Path | None = None
+    """The file to send; the text belongs to it, and may be empty."""
 
 
 def _message_id(_: click.Context, __: click.Parameter, text: str | None) -> str:
@@ -73,6 +77,12 @@ def _message_id(_: click.Context, __: click.Parameter, text: str | None) -> str:
     "-w", "--wait", type=click.Choice(list(WAITS)), default="sent", metavar="STATE",
     help="What to wait for: pending (in the outbox), sent (on the server), delivered (on a device) or read.",
 )  # fmt: skip
+@click.option(
+    "-f",
+    "--file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Send this file; TEXT is then optional, and shown with it.",
+)
 @click.option("--reply-to", metavar="ID", callback=_message_id, help="The id of the message that this one answers.")
 @click.option(
     "--mention", "mentions", metavar="NAME", multiple=True,
@@ -83,21 +93,26 @@ def _message_id(_: click.Context, __: click.Parameter, text: str | None) -> str:
 @server_options
 @as_json_option
 def command(
-    to: str, text: str | None, profile: str | None, wait: str, reply_to: str, mentions: tuple[str, ...], high: bool,
-    servers: tuple[str, ...], ca_file: str | None, as_json: bool,
+    to: str, text: str | None, profile: str | None, wait: str, file: Path | None, reply_to: str,
+    mentions: tuple[str, ...], high: bool, servers: tuple[str, ...], ca_file: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Send TEXT to NAME: a contact's name, a handle, or a group. Without TEXT, or with -, it is read from
     standard input.
 
     The message is durable in the outbox before it is sent. If no server answers, the exit code is 14, and the next
-    command that connects with this profile sends it under the same id, so it arrives once.
+    command that connects with this profile sends it under the same id, so it arrives once. A file goes on where it
+    stopped; it must stay as it is until then.
     """
     path = chosen(profile)
     found = servers_of(path, servers)
     client = client_of(path, found, ca_file=ca_file)
     lane = Lane.HIGH if high else Lane.NORMAL
-    order = Order(to, text_given(text), reply_to, lane, WAITS[wait], len(found), mentions=mentions)
-    outcome = asyncio.run(deliver(client, order))
+    if file and mentions:
+        raise click.UsageError("A file mentions nobody: send a message for that.")
+    words = text or "" if file and text != "-" else text_given(text)
+    order = Order(to, words, reply_to, lane, WAITS[wait], len(found), mentions=mentions, file=file)
+    with progress_shown(client, as_json=as_json):
+        outcome = asyncio.run(deliver(client, order))
     receipt = outcome.receipt
     reached = receipt.state >= order.wanted
     if as_json:
@@ -159,7 +174,7 @@ async def delivered(client: Client, order: Order) -> Outcome:
     waiting = asyncio.ensure_future(_reached(receipt, order.wanted))
     pointless = asyncio.ensure_future(why_pointless(client, events, order.servers, peer))
     try:
-        await asyncio.wait((waiting, pointless), timeout=timeout_seconds(), return_when=asyncio.FIRST_COMPLETED)
+        await _first_of(client, waiting, pointless)
         if waiting.done():
             waiting.result()
         why = pointless.result() if pointless.done() else _why_late(receipt.state)
@@ -174,9 +189,29 @@ async def delivered(client: Client, order: Order) -> Outcome:
     return Outcome(to, receipt, conversation, changed, held, why)
 
 
+async def _first_of(client: Client, *tasks: asyncio.Future[Any]) -> None:
+    """Until one is done, or nothing has happened for as long as --timeout says. A file may take its time."""
+    moved = True
+
+    def note(_: FileProgress) -> None:
+        nonlocal moved
+        moved = True
+
+    client.on(FileProgress)(note)
+    while moved:
+        moved = False
+        done, _ = await asyncio.wait(tasks, timeout=timeout_seconds(), return_when=asyncio.FIRST_COMPLETED)
+        if done:
+            return
+
+
 async def _queue(client: Client, order: Order, to: str | int | Group) -> Receipt:
     if order.timer_ms is not None and not isinstance(to, Group):
         return await client.set_timer(to, order.timer_ms)
+    if order.file is not None:
+        return await client.send_file(
+            to, order.file, caption=order.text, reply_to_message_id=order.reply_to, lane=order.lane
+        )
     mentions = _mentioned(client, order.mentions, to)
     return await client.send(to, order.text, reply_to_message_id=order.reply_to, lane=order.lane, mentions=mentions)
 

@@ -8,7 +8,7 @@ Never:   seals for a device that may not read now, whatever was meant when the r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from nightmail.client.link.framing import size_of
 from nightmail.client.machine.context import Context
+from nightmail.client.media.addressing import Addressing
 from nightmail.client.outbox.envelopes import content_of
 from nightmail.client.outbox.stream import OutgoingStream
 from nightmail.client.outbox.streams import Streams
@@ -114,6 +115,8 @@ class GroupSealing:
         """What to send; None: something must come first, and the stream goes on by itself."""
         if not row.void and self._known.joined(row.to) is None and not _asks(row):
             row = self._streams.end(stream, row, "not_member")
+        if _is_message(row) and row.has_file and self._context.signals.addressing(row, ()) is Addressing.GONE:
+            row = self._streams.end(stream, row, "file_gone")
         if row.void:
             return GroupVoided(row.to, row.lane, row.n, stream.floor, row.id)
         return self._for_everybody(stream, row) if _is_message(row) else self._for_some(stream, row)
@@ -147,6 +150,8 @@ class GroupSealing:
             return None
         if stream.lane is Lane.NORMAL and self._keys.is_under_way(row.to):
             return None
+        if self._is_unaddressed(row, {address.device for address in self._audience.addresses(row.to)}):
+            return None
         body, _, _, _ = content_of(self._context, row)
         context = GroupContext(row.to, group.genesis, group.epoch, group.head)
         chain, ciphertext = seal_group_note(chain, context, Note(row.nonce, row.original, body))
@@ -170,7 +175,9 @@ class GroupSealing:
             return self._void(stream, row, "device_removed")
         unsealed = {each.device: each.registration for each in targets if each.device not in row.envelopes}
         then = partial(self._go_on, row.to)
-        if unsealed and not self._are_ready(row, stream, unsealed, then):
+        if unsealed and (
+            not self._are_ready(row, stream, unsealed, then) or self._is_unaddressed(row, unsealed)
+        ):  # fmt: skip
             return None
         if unsealed:
             note = Note(row.nonce, row.original, body, stamp)
@@ -194,6 +201,10 @@ class GroupSealing:
         if not self._is_looked_at(row.to):
             return False
         return self._sealer.ready_in_group(row.to, devices, (self, stream), then, then)
+
+    def _is_unaddressed(self, row: Outgoing, devices: Collection[int]) -> bool:
+        """Whether its blob is not for these devices yet; the streams go on when it is."""
+        return row.has_file and self._context.signals.addressing(row, devices) is Addressing.WAITING
 
     def _is_over(self, row: Outgoing) -> bool:
         """Whether nothing is left of the message that is to be sealed again. It has a number in the group, if it has

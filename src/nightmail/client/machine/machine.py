@@ -23,6 +23,8 @@ from nightmail.client.groups.parts import GroupParts
 from nightmail.client.limits import ClientLimits
 from nightmail.client.link.framing import pack
 from nightmail.client.link.presence import PresenceView
+from nightmail.client.media.part import Media
+from nightmail.client.media.sealed_file import LocalFile
 from nightmail.client.messages import Message
 from nightmail.client.own_devices.device_linking import PendingLink
 from nightmail.client.own_devices.past import Past
@@ -264,7 +266,7 @@ class Machine:
     def give_up(self, message_id: str, now: int) -> bool:
         """Take a message back that the server does not have; False if it no longer waits."""
         self._at(now)
-        return self.parts.outbox.give_up(message_id)
+        return self.parts.media.give_up(message_id) or self.parts.outbox.give_up(message_id)
 
     def agree(self, account: int, now: int, *, key: bytes, verified: bool) -> bool:
         """The person accepts this key of an account, or has verified it; False if the account has another key."""
@@ -295,6 +297,22 @@ class Machine:
         """What another device knew before this one. Take a turn after each use."""
         self._at(now)
         return self._own.past
+
+    def send_file(
+        self, to: int, content: Content, now: int, *, file: LocalFile, lane: Lane = Lane.NORMAL,
+        life_ms: int | None = None,
+    ) -> Message:  # fmt: skip
+        """Queue a file; `content` points to it, without a place. Raises TooLarge, Misused, NotInGroup."""
+        body, life_ms = self._bodied(to, content, life_ms, now)
+        message = self.media(now).begin(to, body, life_ms, lane, file)
+        if not is_group(to):
+            self.parts.known_people.know(to)
+        return message
+
+    def media(self, now: int) -> Media:
+        """Files: how far they have come. Take a turn after each use."""
+        self._at(now)
+        return self.parts.media
 
     def groups(self, now: int) -> GroupParts:
         """Groups: making and changing them, and who is in them. Take a turn after each use."""

@@ -6,7 +6,7 @@ Never:   decides anything: each method hands on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from random import Random
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -21,6 +21,8 @@ from nightmail.client.limits import ClientLimits
 from nightmail.client.link import bounds
 from nightmail.client.link.liveness import Liveness
 from nightmail.client.link.presence import PresenceView
+from nightmail.client.media.addressing import Addressing
+from nightmail.client.media.part import Media
 from nightmail.client.messages import Message
 from nightmail.client.outbox.answers import Answers
 from nightmail.client.outbox.control_copies import ControlCopies
@@ -209,6 +211,7 @@ class Parts:
             context, self.lists, self.sealer, self.acks, self.receipts, self.read_marks, self.parked, self.deadlines,
             self.timer_changes, self.groups.opening if self.groups else None,
         )  # fmt: skip
+        self.media = Media(context, self.outbox, self.sending, self.ticks)
         # --- messages for later, and own devices
         self.outcomes = ScheduleOutcomes(context, self.deadlines, self.inbox.show, self.receipts.learned)
         self.scheduling: Scheduling | None = None
@@ -356,6 +359,7 @@ class Parts:
 
     def message_stored(self, message: Message) -> None:
         self.presence.message_stored(message)
+        self.media.message_stored(message)
         if self.own is not None:
             self.own.move_out.message_stored(message)
 
@@ -373,6 +377,15 @@ class Parts:
             return
         if self.own is not None and (accepted := self.own.accepted.get(decode_content(row.content).control or 0)):
             accepted(row)
+
+    def message_ended(self, message: Message) -> None:
+        self.media.message_ended(message)
+
+    def message_failed(self, message: Message) -> None:
+        self.media.message_failed(message)
+
+    def addressing(self, row: Outgoing, devices: Collection[int]) -> Addressing:
+        return self.media.addressing(row, devices)
 
     def recipient_removed(self, message: Message, device: int, at: int, reason: str) -> None:
         self.successors.removed(message, device, at, reason)

@@ -6,8 +6,10 @@ this protocol and says in one place which parts hear each signal, and in which o
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
+from nightmail.client.media.addressing import Addressing
 from nightmail.client.messages import Message
 from nightmail.client.outbox.stream import OutgoingStream
 from nightmail.client.store.rows import DeviceList, Outgoing
@@ -67,6 +69,18 @@ class Signals(Protocol):
 
     def recipient_removed(self, message: Message, device: int, at: int, reason: str) -> None:
         """A device of the other person was removed before it had this message."""
+        ...
+
+    def message_ended(self, message: Message) -> None:
+        """The life of a message is over: what belongs to it goes, too."""
+        ...
+
+    def message_failed(self, message: Message) -> None:
+        """An own message will not be sent."""
+        ...
+
+    def addressing(self, row: Outgoing, devices: Collection[int]) -> Addressing:
+        """A row that names a blob is about to be sealed for these devices: is the blob for them?"""
         ...
 
     # --- groups

@@ -181,7 +181,7 @@ class BlobHttp:
                 failure = unreachable(address, error)
                 continue
             connection.close()
-            if refusal.status == http.client.NOT_FOUND:
+            if refusal.status == http.client.NOT_FOUND and (method == "HEAD" or refusal.code == "unknown_blob"):
                 raise FileGone
             if refusal.status != http.client.SERVICE_UNAVAILABLE:
                 raise refusal

@@ -38,14 +38,23 @@ class Outbox:
 
     def compose(self, to: int, body: bytes, kind: Kind, lane: Lane, life_ms: int) -> Message:
         """Store a new message. It keeps its id and number for good. Raises TooLarge."""
+        message = self.draft(to, body, kind, life_ms)
+        self.number(message, lane)
+        return message
+
+    def draft(self, to: int, body: bytes, kind: Kind, life_ms: int) -> Message:
+        """Store a new message that is not to be sent yet. It keeps its id for good. Raises TooLarge."""
         context = self._context
         self.check_size(body)
-        ident = new_id(context)
         me = context.identity.device
-        message = Message(id=ident, peer=to, by=me, own=True, body=body, kind=kind, life_ms=life_ms)
+        message = Message(id=new_id(context), peer=to, by=me, own=True, body=body, kind=kind, life_ms=life_ms)
         context.store.put_message(message)
-        self._number(to, lane, ident, ident, body, 0)
         return message
+
+    def number(self, message: Message, lane: Lane) -> None:
+        """Send a stored message. It keeps its number for good."""
+        has_file = message.kind is Kind.MEDIA
+        self._number(message.peer, lane, message.id, message.id, message.body, 0, has_file=has_file)
 
     def check_size(self, body: bytes) -> None:
         """Raises TooLarge."""
@@ -59,7 +68,8 @@ class Outbox:
 
     def reseal(self, message: Message, device: int) -> None:
         """The same message again, for one device: an ordinary send under an id and number of its own."""
-        self._number(message.peer, Lane.HIGH, new_id(self._context), message.id, message.body, device)
+        ident, has_file = new_id(self._context), message.kind is Kind.MEDIA
+        self._number(message.peer, Lane.HIGH, ident, message.id, message.body, device, has_file=has_file)
 
     def control(self, to: int, content: bytes, only: int = 0, lane: Lane = Lane.HIGH) -> None:
         """Send a control message to all devices of an account, or to one. It has no tick, and no person sees it.
@@ -98,7 +108,8 @@ class Outbox:
     def reseal_in_group(self, message: Message, address: Address) -> None:
         """A message to a group again, for one device."""
         ident, targets = new_id(self._context), ((address.device, address.registration),)
-        self._number(message.peer, Lane.HIGH, ident, message.id, message.body, 0, targets=targets)
+        has_file = message.kind is Kind.MEDIA
+        self._number(message.peer, Lane.HIGH, ident, message.id, message.body, 0, targets=targets, has_file=has_file)
 
     def give_up(self, message_id: str) -> bool:
         """Take a message back that the server does not have; False if it no longer waits."""
@@ -111,12 +122,13 @@ class Outbox:
 
     def _number(
         self, to: int, lane: Lane, ident: str, original: str, body: bytes, only: int, *, is_control: bool = False,
-        targets: tuple[tuple[int, int], ...] = (), before: int | None = None,
+        targets: tuple[tuple[int, int], ...] = (), before: int | None = None, has_file: bool = False,
     ) -> None:  # fmt: skip
         context = self._context
         last = context.store.last_number(to, lane) + 1
         n = last if before is None else before
-        row = replace(address(context, to, lane, n, ident, original, body, only), targets=targets)
+        row = address(context, to, lane, n, ident, original, body, only)
+        row = replace(row, targets=targets, has_file=has_file)
         if is_control:
             row = replace(row, content=body)
         context.store.put_last_number(to, lane, last)

@@ -13,6 +13,7 @@ from nightmail.client.events import WaitingForNetwork
 from nightmail.client.link.framing import size_of
 from nightmail.client.machine.context import Context
 from nightmail.client.machine.retry import retry_ms
+from nightmail.client.media.addressing import Addressing
 from nightmail.client.messages import conversation_id
 from nightmail.client.store.rows import DeviceList, Outgoing
 from nightmail.client.timers.lives import left_ms
@@ -181,15 +182,23 @@ class Sending:
             elif row.reseal and not row.content and self._is_over(row.original):
                 row = self._streams.end(stream, row, "expired")
             else:
-                if not self._is_ready(stream, row, to, own):
+                fresh = unsealed(row, addressed(self._context, row, to, own))
+                if fresh and not self._is_ready(stream, fresh):
                     return False
-                row, sent = seal(self._context, self._sealer, row, stream.floor, to, own)
-                if stream.rows[row.n] is not row:
-                    self._streams.put(stream, row)
-                if size_of(Ask(0, sent)) <= self._context.frame_bytes:
-                    self._say(stream, row.n, sent)
-                    return True
-                row = self._streams.end(stream, row, "too_large")
+                addressing = Addressing.NAMED
+                if row.has_file and fresh:
+                    addressing = self._context.signals.addressing(row, fresh)
+                if addressing is Addressing.WAITING:
+                    stream.waits = True
+                    return False
+                if addressing is Addressing.NAMED:
+                    row, sent = seal(self._context, self._sealer, row, stream.floor, to, own)
+                    if stream.rows[row.n] is not row:
+                        self._streams.put(stream, row)
+                    if size_of(Ask(0, sent)) <= self._context.frame_bytes:
+                        self._say(stream, row.n, sent)
+                        return True
+                row = self._streams.end(stream, row, "too_large" if addressing is Addressing.NAMED else "file_gone")
         self._say(stream, row.n, Voided(row.to, row.lane, row.n, stream.floor, row.id))
         return True
 
@@ -210,12 +219,9 @@ class Sending:
             self._lists.want(account, stream, lambda _: self._pump(stream), lambda: self._wait(stream))
         return known
 
-    def _is_ready(self, stream: OutgoingStream, row: Outgoing, to: DeviceList, own: DeviceList) -> bool:
+    def _is_ready(self, stream: OutgoingStream, fresh: dict[int, int]) -> bool:
         """Whether there is a session with every device that has no envelope yet; asked for if not."""
-        fresh = unsealed(row, addressed(self._context, row, to, own))
-        return not fresh or self._sealer.ready(
-            fresh, stream, lambda: self._pump(stream), lambda: self._wait(stream)
-        )  # fmt: skip
+        return self._sealer.ready(fresh, stream, lambda: self._pump(stream), lambda: self._wait(stream))
 
     def _wait(self, stream: OutgoingStream) -> None:
         """A list or a key is not available now: try by the schedule, or as soon as it is."""

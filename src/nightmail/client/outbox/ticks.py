@@ -60,6 +60,7 @@ class Ticks:
         failed = replace(message, state=Tick.FAILED, reason=reason)
         self._context.store.put_message(counted(self._context, failed))
         self._context.tell(MessageFailed(message_id, self.conversation(message), reason, self._context.now))
+        self._context.signals.message_failed(message)
 
     def reseal_failed(self, message_id: str, device: int, reason: str) -> None:
         if (message := self._context.store.message(message_id)) is not None and account_of(device) == message.peer:

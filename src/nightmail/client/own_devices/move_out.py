@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from nightmail.client.events import Moved
 from nightmail.client.machine.context import Context
 from nightmail.client.machine.retry import Timer
+from nightmail.client.media.rows import UPLOAD
 from nightmail.client.messages import Message, Tick
 from nightmail.client.outbox.control_copies import ControlCopies
 from nightmail.client.outbox.outbox import Outbox
@@ -146,7 +147,7 @@ class MoveOut:
         device, sent, done = _numbers(state)
         if not done:
             return
-        if store.outgoing():
+        if store.outgoing() or store.errands(UPLOAD):
             self.timer.set(self._context.now + SETTLE_MS)
             return
         if late := store.errands(LATE):

@@ -76,6 +76,8 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     epoch: int = 0
     head: bytes = b""
     """Of the group, as `ciphertext` says."""
+    has_file: bool = False
+    """Its message names a blob: it is sealed for no device that the blob is not for."""
 
     def __repr__(self) -> str:
         return f"<outgoing {self.n} to {self.to:x}: {self.id}>"

@@ -15,6 +15,7 @@ from msgspec import Struct
 from nightmail.client.messages import Message
 from nightmail.e2ee.content import decode_content
 from nightmail.e2ee.errors import Rejected
+from nightmail.e2ee.media import decode_pointer
 from nightmail.model.words import Kind
 
 from .unspaced_scripts import MARKS, is_without_spaces, places, spread, spread_term
@@ -45,8 +46,12 @@ def text_of(message: Message) -> str | None:
 
 
 def text_in(kind: Kind, body: bytes) -> str | None:
+    """Of a file: its name, and what was written to it."""
     try:
-        return decode_content(body).text if kind is Kind.TEXT else None
+        content = decode_content(body)
+        if kind is Kind.MEDIA and content.data:
+            return "\n".join(filter(None, (decode_pointer(content.data).name, content.text)))
+        return content.text if kind is Kind.TEXT else None
     except Rejected:
         return None
 

@@ -119,9 +119,17 @@ CREATE INDEX later_open ON later (serial) WHERE ended = 0;
 _UNSAVED = "CREATE TABLE unsaved (name TEXT PRIMARY KEY, change INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
 """What changed since the last backup, each with the number of its newest change (`sqlite_changes.py`)."""
 
+
+def index_files(db: apsw.Connection) -> None:
+    """Files are found by their names, and by what was written to them, from here on."""
+    for row, body in db.execute("SELECT row, body FROM message WHERE kind = ?", (Kind.MEDIA,)):
+        if text := text_in(Kind.MEDIA, body):
+            db.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (row, indexed(text)))
+
+
 Step: TypeAlias = "str | Callable[[apsw.Connection], None]"
 
-STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _SEALED, index_again, _DEADLINES, _GROUPS, _LATER, _UNSAVED)
+STEPS: tuple[Step, ...] = (_FIRST, _SEARCH, _SEALED, index_again, _DEADLINES, _GROUPS, _LATER, _UNSAVED, index_files)
 """Step n turns version n into n + 1. Shipped steps never change; only add new ones."""
 
 

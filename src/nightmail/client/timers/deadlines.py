@@ -70,6 +70,7 @@ class Deadlines:
 
     def _end(self, message: Message) -> None:
         store, me = self._context.store, self._context.identity
+        self._context.signals.message_ended(message)
         if message.by == me.device and message.state not in (Tick.DELIVERED, Tick.READ):
             store.put_message(replace(message, body=erased_body(message.kind), deadline=0))
         else:
