@@ -133,7 +133,8 @@ def _why_unreadable(town: Town, devices: dict[int, Device], device: Device, mess
     own = author.store.group(message.group)
     if own is None or own.standing is not GroupStanding.JOINED:
         return "its author has left"
-    if author.store.message(message.id) is None:
+    written = author.store.message(message.id)
+    if written is None or written.is_erased:
         return "its author has it no more"
     if row.joined_at > message.written_at or {device.me.device, message.by} & history.set_back:
         return "a device was set back"

@@ -365,7 +365,7 @@ class Device:
             self._turn_soon()
 
     def give_up(self) -> None:
-        waiting = [row for row in self.store.outgoing() if not row.void and not row.reseal]
+        waiting = [row for row in self.store.outgoing() if not (row.void or row.reseal or row.content)]
         if waiting and not self._frozen and self.machine.give_up(waiting[0].id, self.now):
             self.world.tell(self.name, f"gives up {waiting[0].id}")
             self._turn_soon()

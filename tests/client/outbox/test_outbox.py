@@ -7,12 +7,13 @@ from bisect import bisect_right
 import pytest
 
 from nightmail.client.errors import TooLarge
+from nightmail.client.own_devices.controls import Control, control
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.e2ee.sealing import envelope_bytes_max
 from nightmail.model.limits import FormLimits
-from nightmail.model.records import Voided
+from nightmail.model.records import Sent, Voided
 from nightmail.model.words import Kind
-from tests.client.script import accepted, connected
+from tests.client.script import BOB, accepted, connected
 from tests.client.sealed_town import a_town
 
 
@@ -108,3 +109,13 @@ def test_what_is_given_up_is_failed_once_the_server_says_so() -> None:
     script.accept()
     assert script.state(message) == ("failed", "given_up")
     assert not script.machine.give_up(message.id, script.now)
+
+
+def test_a_control_message_cannot_be_taken_back() -> None:
+    script = connected()
+    outbox = script.machine.parts.outbox
+    outbox.control(BOB, control(Control.MOVED, b""))
+    (waiting,) = script.store.outgoing()
+    assert not script.machine.give_up(waiting.id, script.now)
+    (said,) = script.bodies()
+    assert isinstance(said, Sent)

@@ -112,10 +112,13 @@ class Outbox:
         self._number(message.peer, Lane.HIGH, ident, message.id, message.body, 0, targets=targets, has_file=has_file)
 
     def give_up(self, message_id: str) -> bool:
-        """Take a message back that the server does not have; False if it no longer waits."""
+        """Take a message back that the server does not have; False if it no longer waits.
+
+        Keys, questions and what is sealed again are not the person's to take back: nobody would say them again.
+        """
         for stream in self._streams:
             for row in stream.rows.values():
-                if row.id == message_id and not row.void:
+                if row.id == message_id and not (row.void or row.reseal or row.content):
                     self._sending.void(stream, row, "given_up")
                     return True
         return False
