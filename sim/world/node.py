@@ -60,6 +60,8 @@ SLOW_MS = 20
 LEAP_MS = DAY_MS
 JUMP_MS = 10_000
 """How far the clock may be wrong, either way."""
+STARTS_MAX = 3
+"""So many starts in a row may fail; the disk spares the next one. Otherwise a world may pass in which nobody lives."""
 
 
 class DiskFaults:
@@ -81,10 +83,12 @@ class DiskFaults:
         # In most worlds without a clock that jumps, if that is what a person wants to see.
         self.wrong_clock = chance.random() < (0.9 if "clock" in off else 0.25) and "wrong clock" not in off
         self.full = ""
+        self.spares = False
+        """For now, nothing goes wrong."""
         self._left = 0
 
     def before(self, operation: str, path: str) -> None:
-        if not self.on:
+        if not self.on or self.spares:
             return
         world = self._world
         if self.cut_every:
@@ -124,6 +128,8 @@ class Node(Watcher):
         self._skew = 0
         self._leapt = 0
         self._life = 0
+        self._failed_starts = 0
+        """In a row."""
         self.loop: Loop | None = None
         self._log: FileLog | None = None
         self._rows: SqliteRows | None = None
@@ -170,8 +176,11 @@ class Node(Watcher):
     def _boot(self) -> None:
         """Power on, open, recover. The power may go again at any step of it."""
         self.disk.power_on()
+        self._failed_starts += 1
+        self.faults.spares = self._failed_starts > STARTS_MAX
         try:
             self._open()
+            self._failed_starts = 0
         except PowerCut:
             self.world.hit("power cut in recovery")
             self.world.tell("node", "loses power while it recovers")
@@ -183,6 +192,8 @@ class Node(Watcher):
             self.world.hit("could not open")
             self.world.tell("node", f"cannot open: {error}")
             self._down()
+        finally:
+            self.faults.spares = False
 
     def _open(self) -> None:
         self._life += 1
