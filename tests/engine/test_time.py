@@ -90,6 +90,19 @@ def test_a_backlog_is_worked_off_one_tick_behind_the_other(busy: bool) -> None:
     assert rig.texts() == ["gap"] + ["hello"] * (n - 5)
 
 
+def test_what_was_acknowledged_before_it_was_due_has_not_expired() -> None:
+    rig = started()
+    rig.say(PHONE, a_message(life_ms=1_000))
+    rig.log.holds = True
+    rig.say(PHONE, a_message(2))
+    rig.submit(TABLET, Acked(NORMAL, 1))
+    rig.wait(1_000)
+    rig.log.succeed()
+    rig.log.succeed()
+    bodies = [type(decode_record(data).body) for data in rig.log.batches[-1][1]]
+    assert (bodies, rig.texts()) == ([Acked, Ticked], ["hello"])
+
+
 def test_a_tick_that_waits_when_the_state_is_rebuilt_is_the_only_one() -> None:
     rig = started()
     rig.say(PHONE, a_message(life_ms=1_000))

@@ -327,7 +327,10 @@ class Loop:
             self._rows.forget(self._clock() - self.limits.notes_ms)
 
     def _let_time_pass(self, now: int) -> None:
-        """Have what is due looked at, whatever else is in the log; by one `Ticked` at a time, so that all get on."""
+        """Have what is due looked at, whatever else is in the log; by one `Ticked` at a time, so that all get on.
+
+        It stands in line with what came before it: an acknowledgement that waits is folded before its entry expires.
+        """
         state = self._folding.state
         folded = self._tick_end is not None and state.offset >= self._tick_end
         if folded and is_due(state, now):
