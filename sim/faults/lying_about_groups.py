@@ -38,10 +38,15 @@ class GroupForger:
         self._device, self._world, self._habits = device, device.world, device.person.town.habits
         self._entries: list[GroupEntry] = []
         """Messages and notices that it handed out honestly."""
-        self.has_lied = False
+        self.about: set[int] = set()
+        """Groups that it has lied about."""
+        self.members_of: set[int] = set()
+        """Groups of whose members it has shown something else: a device may not know that it is one."""
 
     def _lied(self, name: str, group: int) -> None:
-        self.has_lied = True
+        self.about.add(group)
+        if name in ABOUT_MEMBERS:
+            self.members_of.add(group)
         self._world.hit(f"forged in a group: {name}")
         self._world.tell(self._device.name, f"is told a lie about group {group:x}: {name}")
 
@@ -226,4 +231,5 @@ MEMBERS: tuple[tuple[str, ForgeMembers], ...] = (
     ("member less", GroupForger.one_less),
     ("member's key", GroupForger.other_key),
 )
+ABOUT_MEMBERS = frozenset(name for name, _ in (*NOTICES, *CHAINS, *MEMBERS))
 LIES = tuple(f"forged in a group: {name}" for name, _ in (*MESSAGES, *NOTICES, *CHAINS, *MEMBERS))

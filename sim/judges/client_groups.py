@@ -32,9 +32,12 @@ def check_groups(town: Town) -> None:
         check_streams(group, messages)
         for device in devices.values():
             _check_handed(town, device, group, messages)
+    counted = set[int]() if town.habits.forges else {group for group in story.groups if story.always_counted(group)}
     for message in story.messages.values():
         if message.by in devices:
             _check_fate(town, devices[message.by], message)
+            if message.group in counted:  # a server that lies can keep to itself who has what
+                _check_heard(town, devices[message.by], message)
     for number, shown in story.shown.items():
         for message_id in shown:
             _check_may_show(town, number, story.messages[message_id])
@@ -60,6 +63,13 @@ def _check_fate(town: Town, author: Device, message: GroupMessage) -> None:
         raise town.history.broke("ticks are true", f"{message.id} was taken as {message.answer}: {own!r} {own.at}")
 
 
+def _check_heard(town: Town, author: Device, message: GroupMessage) -> None:
+    """Its author is told who has it."""
+    if not message.is_control:
+        newest = max(town.story.handed.messages.get(message.group, {0: None}))
+        town.story.receipts.check_heard(town, author, message, newest)
+
+
 def _check_may_show(town: Town, device: int, message: GroupMessage) -> None:
     """Nobody but members opens anything; and everybody sees one number and one stamp."""
     roster, history, account = town.story.roster(message.head), town.story.handed, account_of(device)
@@ -83,8 +93,8 @@ def history_name(town: Town, device: int) -> str:
 def _check_handed(town: Town, device: Device, group: int, messages: dict[int, Numbered]) -> None:
     """A device that was there from the beginning is handed everything of its memberships; another, from its first."""
     history, number = town.story.handed, device.me.device
-    if device.forger.groups.has_lied:
-        return  # what is withheld from a device it does not ask for
+    if group in device.forger.groups.members_of:
+        return  # a device asks for nothing of a group that it does not know to be in
     handed = history.of(number).in_group(group)
     first = min((seq for seq, entry in handed.items() if entry.of is None), default=1 << 62)
     account = account_of(number)
@@ -128,7 +138,7 @@ def _why_unreadable(town: Town, devices: dict[int, Device], device: Device, mess
         return "its author is gone"
     if row is None or row.standing is not GroupStanding.JOINED:
         return "it is in the group no more"
-    if any(forger.has_lied or forger.groups.has_lied for forger in (device.forger, author.forger)):
+    if any(forger.has_lied or message.group in forger.groups.about for forger in (device.forger, author.forger)):
         return "the server lies"
     own = author.store.group(message.group)
     if own is None or own.standing is not GroupStanding.JOINED:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from nightmail.client.messages import Message
 from nightmail.model.group_chain import NO_HEAD, ChainedChange, decode_change, head_of, next_roster
-from nightmail.model.roster import Roster
+from nightmail.model.roster import GroupReceipts, Roster
 from nightmail.model.words import Lane
 
 from .group_history import GroupHistory
@@ -86,3 +86,8 @@ class GroupStory:
                 return None
             roster = self._rosters[each] = after
         return roster
+
+    def always_counted(self, group: int) -> bool:
+        """Whether its authors were to learn of each member, all the time."""
+        rosters = [self.roster(head) for head, change in self._signed.items() if change.group == group]
+        return all(roster is None or roster.settings.receipts is GroupReceipts.EACH_MEMBER for roster in rosters)

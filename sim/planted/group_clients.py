@@ -9,6 +9,7 @@ from nightmail.client.groups.known_groups import KnownGroups
 from nightmail.client.groups.log import GroupLogs
 from nightmail.client.groups.opening import GroupOpening
 from nightmail.client.groups.sealing import GroupSealing
+from nightmail.client.groups.seen_by import SeenByMembers
 from nightmail.client.groups.sender_keys import SenderKeys
 from nightmail.client.groups.waiting import WaitingEntries
 from nightmail.client.groups.welcomes import Welcomes
@@ -78,6 +79,11 @@ BUGS = (
         SUITE, UNIT),
     Bug("a message whose life is over is sealed again in a group",
         edit_method(GroupSealing, "_is_over", "bool(message.life_ms) and", "False and"), SUITE, UNIT),
+    Bug("an author does not ask who has its message by now",
+        edit_method(SeenByMembers, "_look_again", "self._ask_again(group, numbers)", "pass"), WORLDS, UNIT),
+    Bug("what was not answered over one connection is not asked over the next",
+        edit_method(SeenByMembers, "connected", "self._ask_again(group, self._to_look_at(group))", "pass"),
+        WORLDS, UNIT),
     Bug("an epoch that was a lie is kept",
         edit_method(KnownGroups, "is_at_epoch", "epoch != row.epoch", "epoch > row.epoch"), SUITE, UNIT),
 )  # fmt: skip

@@ -53,6 +53,23 @@ def test_an_author_learns_who_has_and_who_has_read_a_message() -> None:
     assert ada.told(GroupReceipt)[-1] == GroupReceipt(group, "Friends", message.id, 1, 1, 2)
 
 
+def test_what_was_told_once_is_not_told_again() -> None:
+    town, people = a_town("ada", "bob")
+    ada, bob = people
+    group = a_group(town, *people)
+    message = writes(ada, group, "hello")
+    town.settle()
+    bob.machine.mark_read(group, town.now)
+    bob.look()
+    town.settle()
+    town.wait(300)
+    town.settle()
+    seen(town, ada, message)
+    seen(town, ada, message)
+    told = [(receipt.delivered, receipt.read) for receipt in ada.told(GroupReceipt)]
+    assert (len(told), told[-1]) == (len(set(told)), (1, 1))
+
+
 def test_a_group_without_receipts_shows_none() -> None:
     town, people = a_town("ada", "bob")
     ada, bob = people

@@ -46,6 +46,8 @@ NUMBERS_MAX = 64
 """Numbers in one question."""
 DEVICES_MAX = 1_024
 """Devices whose questions are counted."""
+TOLD_MAX = 1_024
+"""Messages of which it is known what the person was told last."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _numbers = msgspec.msgpack.Decoder(tuple[int, ...]).decode
@@ -66,6 +68,8 @@ class SeenByMembers:
         """Ref → number → who asked; None: nobody did."""
         self._answered: dict[int, list[int]] = {}
         """Device → when it was answered, within the hour."""
+        self._told: dict[str, GroupReceipt] = {}
+        """Message → what the person was told last. Two answers may say the same: the server was asked for both."""
 
     def connected(self) -> None:
         """Ask again what was not answered over the last connection."""
@@ -237,7 +241,15 @@ class SeenByMembers:
             self._context.store.put_message(replace(message, state=state))
         row = self._known.row(group)
         name = row.name if row else ""
-        self._context.tell(GroupReceipt(group, name, message.id, seen.delivered, seen.read, seen.of))
+        self._tell(GroupReceipt(group, name, message.id, seen.delivered, seen.read, seen.of))
+
+    def _tell(self, receipt: GroupReceipt) -> None:
+        if self._told.get(receipt.message_id) == receipt:
+            return
+        if len(self._told) >= TOLD_MAX:
+            self._told.clear()
+        self._told[receipt.message_id] = receipt
+        self._context.tell(receipt)
 
 
 def _offline() -> ClientError:
