@@ -21,8 +21,9 @@ from .figures import Figures
 from .machine import usage
 from .scenario_setup import Settings, Stage
 from .schedule_load import ScheduleOrder, ScheduleSeen
+from .seeded_calls import Calls, seed_calls
 from .server import ADMIT_ALL, MANY, Server
-from .webhook_load import CallOrder, CallsSeen
+from .webhook_load import CallsSeen
 
 LIFTED: Mapping[str, str] = {
     **ADMIT_ALL,
@@ -32,8 +33,6 @@ LIFTED: Mapping[str, str] = {
 CALLING: Mapping[str, str] = {
     **LIFTED,
     "NIGHTMAIL_LIMITS__SCHEDULE_CALLS": MANY,
-    "NIGHTMAIL_HTTP__SCHEDULES_PER_MINUTE": MANY,
-    "NIGHTMAIL_HTTP__ACCOUNT_REQUESTS": "1000",
     "NIGHTMAIL_SCHEDULE__WEBHOOKS": "accounts",
     "NIGHTMAIL_SCHEDULE__PRIVATE_NETWORKS": "127.0.0.1",
 }
@@ -41,9 +40,8 @@ PUNCTUAL_MS = 100.0
 COSTED = 20_000
 """Messages of which the cost is measured."""
 ACCOUNTS = 50
-TRIED = 500
-"""Calls for another day, to see how long it takes to schedule one."""
-DAY_MS = 86_400_000
+START_S = 8.0
+"""A server that starts is ready within this time."""
 HUNG = 200
 """Calls to a receiver that never answers, beside the others."""
 
@@ -134,25 +132,22 @@ def _load(
 
 def webhooks(at: Stage) -> Iterator[Figures]:
     """As many as can be called, all due at once; then at a fixed rate, by turns alone and beside a receiver that never
-    answers."""
+    answers. Each time with a server and a folder of its own."""
     settings = at.settings
     calls, span = int(settings.webhook_rate * settings.webhook_s), settings.webhook_s
     alone, beside = Counter[int](), Counter[int]()
     seen: list[CallsSeen] = []
     paced_us: list[float] = []
-    with at.server(ACCOUNTS, CALLING) as server:
-        burst, burst_us = _called(server, calls, 0.0)
-        for _ in range(settings.turns):
-            found, used_us = _called(server, calls, span)
-            seen.append(found)
-            paced_us.append(used_us)
-            alone.update(found.late)
-            with _receiver("hang") as hung:
-                _order(server, hung, HUNG, int(time.time() * 1_000), 0.0)
-                found, _ = _called(server, calls, span)
-            seen.append(found)
-            beside.update(found.late)
-        server.check()
+    burst, burst_us = _called(at, calls, 0.0)
+    for _ in range(settings.turns):
+        found, used_us = _called(at, calls, span)
+        seen.append(found)
+        paced_us.append(used_us)
+        alone.update(found.late)
+        with _receiver("hang") as hung:
+            found, _ = _called(at, calls, span, hung)
+        seen.append(found)
+        beside.update(found.late)
     late_p99_ms, hanging_p99_ms = quantile_ms(alone, 0.99) or 0.0, quantile_ms(beside, 0.99) or 0.0
     yield Figures(
         scenario="webhooks",
@@ -200,26 +195,20 @@ def _receiver(job: Literal["receive", "hang"]) -> Generator[_Receiving]:
             process.kill()
 
 
-def _called(server: Server, calls: int, span: float) -> tuple[CallsSeen, float]:
+def _called(at: Stage, calls: int, span: float, hung: _Receiving | None = None) -> tuple[CallsSeen, float]:
     """Have so many calls due within this time. What the receiver saw, and the server's CPU time for each, in µs."""
     with _receiver("receive") as receiver:
-        began = time.time()
-        _order(server, receiver, TRIED, int(began * 1_000) + DAY_MS, 0.0)
-        lead_s = 2 + 1.5 * calls / TRIED * (time.time() - began)
-        start = int((time.time() + lead_s) * 1_000)
-        _order(server, receiver, calls, start, span)
-        if time.time() * 1_000 > start:
-            raise Broken("the first call was due before the last was scheduled")
-        time.sleep(start / 1_000 - time.time())
-        before = usage(server.pid)
-        time.sleep(span + 1 + calls / 1_000)
-        used = usage(server.pid).since(before)
+        wanted = [Calls(receiver.url, calls, span)]
+        if hung:
+            wanted.append(Calls(hung.url, HUNG, 0.0))
+        folder = at.new_folder()
+        start = seed_calls(folder, ACCOUNTS, wanted, START_S)
+        with Server(folder, CALLING, at.settings.profile) as server:
+            if time.time() * 1_000 > start:
+                raise Broken("the first call was due before the server was ready")
+            time.sleep(start / 1_000 - time.time())
+            before = usage(server.pid)
+            time.sleep(span + 1 + calls / 1_000)
+            used = usage(server.pid).since(before)
+            server.check()
         return receiver.finish(), used.cpu / 1_000 / calls
-
-
-def _order(server: Server, receiver: _Receiving, calls: int, start: int, span: float) -> None:
-    order = CallOrder(port=server.port, url=receiver.url, calls=calls, accounts=ACCOUNTS, start=start, seconds=span)
-    command = (sys.executable, "-m", "bench.node.webhook_load", "schedule")
-    said = subprocess.run(command, input=msgspec.json.encode(order), capture_output=True, check=False)
-    if said.returncode:
-        raise Broken(f"calls could not be scheduled: {said.stderr.decode()[-500:]}")

@@ -1,8 +1,7 @@
-"""Load processes for calls to webhooks: somebody who schedules them over HTTP, and receivers.
+"""Load processes for calls to webhooks: receivers.
 
-    python -m bench.node.webhook_load schedule   an order on standard input, a finding on standard output
-    python -m bench.node.webhook_load receive    a port on standard output; at the end of the input, a finding
-    python -m bench.node.webhook_load hang       likewise: a receiver that never answers
+    python -m bench.node.webhook_load receive   a port on standard output; at the end of the input, a finding
+    python -m bench.node.webhook_load hang      likewise: a receiver that never answers
 
 A call's content says when it is due. All share this machine's clock.
 """
@@ -10,36 +9,21 @@ A call's content says when it is due. All share this machine's clock.
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import sys
 import time
 from typing import Any, cast
 
-import aiohttp
 import httptools
 import msgspec
 import uvloop
 from msgspec import Struct
 
-from . import people
 from .checks import histogram
 from .machine import raise_open_files
 
 HOST = "127.0.0.1"
-REQUESTERS = 8
 DONE = b"HTTP/1.1 204 No Content\r\n\r\n"
-
-
-class CallOrder(Struct, kw_only=True):
-    port: int
-    url: str
-    calls: int
-    accounts: int
-    start: int
-    """The first is due then, in milliseconds since 1970."""
-    seconds: float
-    """How long something is due."""
 
 
 class CallsSeen(Struct, kw_only=True):
@@ -49,32 +33,6 @@ class CallsSeen(Struct, kw_only=True):
     seconds: float = 0.0
     """From the first to the last."""
     late: dict[int, int] = {}
-
-
-# --- scheduling -------------------------------------------------------------------------------
-
-
-async def schedule(order: CallOrder) -> None:
-    async def share(first: int) -> None:
-        for n in range(first, order.calls, REQUESTERS):
-            due = order.start + int(n * order.seconds * 1_000 / order.calls)
-            person = n % order.accounts
-            token = base64.urlsafe_b64encode(people.token(person)).rstrip(b"=").decode()
-            asked = {
-                "content": {"due": due, "n": n},
-                "deliver_at": due,
-                "target": {"type": "webhook", "url": order.url},
-            }
-            headers = {"Authorization": f"Bearer {people.device(person):x}.{token}"}
-            async with session.post(f"http://{HOST}:{order.port}/v1/schedule", json=asked, headers=headers) as reply:
-                if reply.status != 201:
-                    raise SystemExit(f"a call was refused: {reply.status} {await reply.text()}")
-
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=REQUESTERS)) as session:
-        await asyncio.gather(*map(share, range(REQUESTERS)))
-
-
-# --- receiving --------------------------------------------------------------------------------
 
 
 class Hub:
@@ -131,11 +89,7 @@ async def receive(*, hangs: bool) -> None:
 
 def main() -> None:
     raise_open_files()
-    job = sys.argv[1]
-    if job == "schedule":
-        uvloop.run(schedule(msgspec.json.decode(sys.stdin.buffer.read(), type=CallOrder)))
-    else:
-        uvloop.run(receive(hangs=job == "hang"))
+    uvloop.run(receive(hangs=sys.argv[1] == "hang"))
 
 
 if __name__ == "__main__":

@@ -10,20 +10,18 @@ changed. On one machine with everything in memory a broken promise shows nowhere
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import Enum
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 from nightmail.core.due import hour_of, moment_of_slot
 from nightmail.core.gaps import gap_at
 from nightmail.core.ring import SLOT_BYTES
 from nightmail.core.rules import Fold, Needs, Step
-from nightmail.core.state import NEWEST_FOLD, ShardState, Table, encode_row
+from nightmail.core.state import ShardState, encode_row
 from nightmail.core.step import FOLDS, OPTIMISTIC
 from nightmail.model.answers import Accepted
-from nightmail.model.blob_rows import PAGE_BITS
 from nightmail.model.effects import Answer, Call, Effect, LookForBytes, RemoveBytes
 from nightmail.model.forms import kem_id, key_id
 from nightmail.model.ids import SERVER, account_of, shard_of
@@ -32,196 +30,11 @@ from nightmail.model.refusals import MailboxFull
 from nightmail.model.rows import Due, DueHour, Kept, Keys, Mailbox, Need, PendingReceipts, Queue, Stream, queue_id
 from nightmail.model.words import Lane, MessageState
 
-K = TypeVar("K")
-R = TypeVar("R")
+from .watched_state import Crooked, Foreign, Late, Misstep, Phase, StrictState, Unnamed, Unsaid
 
-
-class Misstep(BaseException):
-    """The fold broke a rule of its own. Nothing catches this, not even the net for poison records."""
-
-
-class Unnamed(Misstep):
-    """A step touched a row that its `needs` did not name, or that is not in memory."""
-
-
-class Foreign(Misstep):
-    """A row of another shard was touched."""
-
-
-class Unsaid(Misstep):
-    """A row changed, and nobody was told: it would not be saved."""
-
-
-class Late(Misstep):
-    """A step that may be tried changed a row, and only then met one that is not in memory."""
-
-
-class Crooked(Misstep):
-    """A row, or what follows from a record, contradicts itself."""
-
-
-# --- who may touch what -----------------------------------------------------------------------
-
-
-class Phase(Enum):
-    OUTSIDE = "outside of any record"
-    NEEDS = "asking what a record needs"
-    TRY = "trying to take a record"
-    STEP = "taking a record"
-
-
-class Watch:
-    """What the current record has named and written so far."""
-
-    def __init__(self) -> None:
-        self.phase = Phase.OUTSIDE
-        self.steps = 0
-        self.named: set[tuple[Kept, Any]] = set()
-        self.written: set[tuple[Kept, Any]] = set()
-        self.asked: AnyBody | None = None
-        """The record whose needs are all met."""
-
-
-class Guarded(dict[K, R]):
-    """Calls `look` before a key is read, and `write` before it is written."""
-
-    __slots__ = ("_look", "_write")
-
-    def __init__(self, look: Callable[[Any], None], write: Callable[[Any], None]) -> None:
-        super().__init__()
-        self._look, self._write = look, write
-
-    def __contains__(self, key: object) -> bool:
-        self._look(key)
-        return super().__contains__(key)
-
-    def __getitem__(self, key: K) -> R:
-        self._look(key)
-        return super().__getitem__(key)
-
-    def get(self, key: K, default: Any = None) -> Any:
-        self._look(key)
-        return super().get(key, default)
-
-    def __setitem__(self, key: K, value: R) -> None:
-        self._write(key)
-        super().__setitem__(key, value)
-
-    def __delitem__(self, key: K) -> None:
-        self._write(key)
-        super().__delitem__(key)
-
-    def unwatched_has(self, key: K) -> bool:
-        return super().__contains__(key)
-
-    def unwatched(self, key: K) -> R | None:
-        return super().get(key)
-
-    def unwatched_put(self, key: K, value: R) -> None:
-        super().__setitem__(key, value)
-
-
-class StrictTable(Table[K, R]):
-    __slots__ = ("_guarded", "_kind", "_owner", "_said", "_watch")
-
-    def __init__(self, row: type[R], kind: Kept, watch: Watch, owner: Callable[[K], bool]) -> None:
-        super().__init__(row)
-        self._kind, self._watch, self._owner = kind, watch, owner
-        self.rows = self._guarded = Guarded[K, R | None](self._look, self._write)
-        # Saying that a row changed counts as writing it. The saver may ask which ones did.
-        self.changed = self._said = Guarded[K, int](lambda _: None, self._write)
-
-    def _look(self, key: K) -> None:
-        if not self._owner(key):
-            raise Foreign(f"{self._kind.name} {key}")
-        phase, named = self._watch.phase, self._watch.named
-        if phase is Phase.OUTSIDE:
-            return
-        if phase is Phase.NEEDS:
-            named.add((self._kind, key))
-        elif (self._kind, key) not in named:
-            raise Unnamed(f"{self._kind.name} {key}")
-        elif not self._guarded.unwatched_has(key):
-            if phase is Phase.TRY:
-                raise KeyError(key)
-            raise Unnamed(f"{self._kind.name} {key} is not in memory")
-
-    def _write(self, key: K) -> None:
-        self._look(key)
-        if self._watch.phase is Phase.NEEDS:
-            raise Unsaid(f"{self._kind.name} {key} was written while asking")
-        self._watch.written.add((self._kind, key))
-
-    def add(self, key: K, row: R, offset: int) -> None:
-        if not self._owner(key):
-            raise Foreign(f"{self._kind.name} {key}")
-        if self._guarded.unwatched(key) is not None:
-            raise Crooked(f"{self._kind.name} {key} is there already")
-        self._watch.named.add((self._kind, key))
-        self._watch.written.add((self._kind, key))
-        self._guarded.unwatched_put(key, row)
-        self._said.unwatched_put(key, offset)
-
-    def unwatched_has(self, key: Any) -> bool:
-        return self._guarded.unwatched_has(key)
-
-    def unwatched(self, key: Any) -> R | None:
-        return self._guarded.unwatched(key)
-
-
-class StrictState(ShardState):
-    """A state whose tables hold the fold to its word.
-
-    Who touches which row is watched in every step; that the rows are sound, in every `every`-th:
-    it takes longer than the step itself.
-    """
-
-    def __init__(self, index: int = 0, shards: int = 1, newest_fold: int = NEWEST_FOLD, every: int = 1) -> None:
-        super().__init__(index, shards, newest_fold)
-        self.every = every
-        self.watch = Watch()
-        self.watched: dict[Kept, StrictTable[Any, Any]] = {}
-        self.streams = self._watched(self.streams, Kept.STREAM, lambda key: self.owns(key[1]))
-        self.accounts = self._watched(self.accounts, Kept.ACCOUNT, self.owns)
-        self.handles = self._watched(self.handles, Kept.HANDLE, self.owns)
-        self.keys = self._watched(self.keys, Kept.KEYS, self.owns_device)
-        self.mailboxes = self._watched(self.mailboxes, Kept.MAILBOX, self.owns_device)
-        self.receipts = self._watched(self.receipts, Kept.RECEIPTS, self.owns_device)
-        self.shares = self._watched(self.shares, Kept.SHARES, self.owns_device)
-        self.known = self._watched(self.known, Kept.KNOWN, self.owns)
-        self.groups = self._watched(self.groups, Kept.GROUP, self.owns)
-        self.rosters = self._watched(self.rosters, Kept.ROSTER, self.owns)
-        self.members = self._watched(self.members, Kept.MEMBER, lambda key: self.owns(key[0]))
-        self.chain = self._watched(self.chain, Kept.CHAIN, lambda key: self.owns(key[0]))
-        self.account_groups = self._watched(self.account_groups, Kept.ACCOUNT_GROUPS, self.owns)
-        self.at_head = self._watched(self.at_head, Kept.AT_HEAD, self.owns)
-        self.account_schedules = self._watched(self.account_schedules, Kept.ACCOUNT_SCHEDULES, self.owns)
-        self.schedules = self._watched(self.schedules, Kept.SCHEDULE, lambda key: self.owns(key[0]))
-        self.schedule_pages = self._watched(self.schedule_pages, Kept.SCHEDULE_PAGE, lambda key: self.owns(key[0]))
-        self.schedule_names = self._watched(self.schedule_names, Kept.SCHEDULE_NAME, lambda key: self.owns(key[0]))
-        self.pushes = self._watched(self.pushes, Kept.PUSH, self.owns_device)
-        self.blobs = self._watched(self.blobs, Kept.BLOB, lambda key: self.owns(key[0]))
-        self.audiences = self._watched(self.audiences, Kept.AUDIENCE, lambda key: self.owns(key[0] >> PAGE_BITS))
-        self.account_blobs = self._watched(self.account_blobs, Kept.ACCOUNT_BLOBS, self.owns)
-        # Time and dead letters belong to whichever shard has them.
-        self.due_hours = self._watched(self.due_hours, Kept.DUE_HOUR, lambda _: True)
-        self.due = self._watched(self.due, Kept.DUE, lambda _: True)
-        self.dead_letters = self._watched(self.dead_letters, Kept.DEAD_LETTER, lambda _: True)
-        self.letter_classes = self._watched(self.letter_classes, Kept.LETTER_CLASSES, lambda _: True)
-        self.letter_pages = self._watched(self.letter_pages, Kept.LETTER_PAGE, lambda _: True)
-        self.by_pair = {kind: self.watched[kind] for kind in self.by_pair}
-        self.by_number = {kind: self.watched[kind] for kind in self.by_number}
-
-    def _watched(self, table: Table[K, R], kind: Kept, owner: Callable[[K], bool]) -> Table[K, R]:
-        row: type[R] = table.decode.__self__.type  # pyright: ignore[reportFunctionMemberAccess]
-        made = self.watched[kind] = StrictTable(row, kind, self.watch, owner)
-        return made
-
-    def owns(self, account: int) -> bool:
-        return shard_of(account, self.shards) == self.index
-
-    def owns_device(self, device: int) -> bool:
-        return self.owns(account_of(device))
+__all__ = (
+    "Crooked", "Foreign", "Late", "Misstep", "StrictState", "Unnamed", "Unsaid", "strict", "strictly",
+)  # fmt: skip
 
 
 # --- around a record --------------------------------------------------------------------------

@@ -30,7 +30,7 @@ BUGS = (
         taking.step_cancelled, "end(state, account, serial, schedule, ScheduleState.CANCELLED)", "pass",
     )),
     _bug("a due item is lost when its slot is full", edit(
-        due.schedule, "slot, due = slot + NEXT_SLOT, Due()", "return",
+        due.schedule, "slot += NEXT_SLOT", "return",
     )),
     _bug("the outcome of an older attempt counts", edit(
         settling._counts, "and ended.attempt == schedule.attempt", "",
@@ -77,8 +77,8 @@ BUGS = (
         taking._begin, "own.sequences[index] = max(sequence, own.sequences.get(index, 0))", "pass",
     )),
     _bug("an item for a slot that is full is lost", edit(
-        due.schedule, "len(due.items) < shard.limits.slot_items:\n            due.items.append(item)",
-        "len(due.items) < shard.limits.slot_items + 1:\n            due.items[shard.limits.slot_items - 1 :] = [item]",
+        due.schedule, "due is not None and len(due.items) < most:\n            due.items.append(item)",
+        "due is not None and len(due.items) < most + 1:\n            due.items[most - 1 :] = [item]",
     )),
     _bug("a page is swept before its time", edit(
         forgetting._is_over, "0 < schedule.next_at <= state.now", "0 < schedule.next_at",

@@ -10,7 +10,6 @@ from nightmail.core.due import (
     NEXT_SLOT,
     PART_BITS,
     is_due,
-    look,
     moment_of,
     needs_schedule,
     needs_ticked,
@@ -178,16 +177,34 @@ def test_a_row_that_was_written_before_there_were_slots_is_the_first_one_and_ful
     assert (len(state.due.there(100).items), state.due[100 + NEXT_SLOT]) == (5_000, Due([DueItem(2, NORMAL, 0)]))
 
 
-def test_what_several_items_will_open_is_asked_for_before_the_first_is_filed() -> None:
+def test_a_slot_that_its_hour_does_not_list_is_not_looked_for() -> None:
     state = ShardState()
     state.shard.limits = FoldLimits(slot_items=2)
     put(state, 100, DueItem(0, NORMAL, 0))
-    with pytest.raises(KeyError):
-        look(state, 100, 4)
-    load(state, lambda missing: needs_schedule(state, 100, 4, missing))
-    look(state, 100, 4)
+    missing: list[Need] = []
+    needs_schedule(state, 100, 4, missing)
+    needs_schedule(state, 200, 1, missing)
+    assert missing == []
     for device in range(1, 5):
         schedule(state, 100, DueItem(device, NORMAL, 0))
+    schedule(state, 200, DueItem(5, NORMAL, 0))
+    assert state.due_hours[0] == DueHour([100, 100 + NEXT_SLOT, 100 + 2 * NEXT_SLOT, 200])
+
+
+def test_a_first_slot_that_has_left_memory_is_loaded_because_it_may_have_room() -> None:
+    state = fine()
+    state.shard.limits = FoldLimits(slot_items=1, tick_items=1)
+    for device in (1, 2):
+        put(state, 2_000, DueItem(device, NORMAL, 0))
+    first = state.due.rows.pop(100)
+    missing: list[Need] = []
+    needs_schedule(state, 2_000, 1, missing)
+    assert missing == [RowKey(Kept.DUE, 100)]
+    with pytest.raises(KeyError):
+        schedule(state, 2_000, DueItem(3, NORMAL, 0))
+    assert state.due_hours[0] == DueHour([100, 100 + NEXT_SLOT])
+    state.due[100] = first
+    schedule(state, 2_000, DueItem(3, NORMAL, 0))
     assert state.due_hours[0] == DueHour([100, 100 + NEXT_SLOT, 100 + 2 * NEXT_SLOT])
 
 

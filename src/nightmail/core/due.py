@@ -146,26 +146,20 @@ def hour_of(shard: ShardRow, moment: int) -> int:
 
 
 def needs_schedule(state: ShardState, moment: int, count: int, missing: list[Need]) -> None:
-    """What `schedule` will touch for `count` items of one moment: the last slot and those opened behind it."""
-    number = hour_of(state.shard, moment)
+    """What `schedule` will touch for `count` items of one moment. A slot that its hour does not list is not there."""
+    first, number = _first_slot(state, moment), hour_of(state.shard, moment)
     if state.knows_schedules:
-        slot = moment % PARTS << PART_BITS | moment // PARTS
-        if missing_row(state.due, Kept.DUE, slot, missing):
-            missing_row(state.due_hours, Kept.DUE_HOUR, number, missing)
-            return
-        due = state.due[slot]
+        due = state.due.sought(first)
         if due is not None and len(due.items) + count <= state.shard.limits.slot_items:
             return
     if missing_row(state.due_hours, Kept.DUE_HOUR, number, missing):
+        missing_row(state.due, Kept.DUE, first, missing)
         return
-    slot, _ = _last_slot(state, state.due_hours[number] or DueHour(), moment)
-    if missing_row(state.due, Kept.DUE, slot, missing):
-        return
-    due, most = state.due[slot], state.shard.limits.slot_items
-    beyond = count - max(0, most - (len(due.items) if due else 0))
-    while beyond > 0:
-        slot, beyond = slot + NEXT_SLOT, beyond - most
-        missing_row(state.due, Kept.DUE, slot, missing)
+    slots = _slots_of(state, (state.due_hours[number] or DueHour()).slots, moment)[0]
+    if slots:
+        missing_row(state.due, Kept.DUE, slots[-1], missing)
+    if state.knows_schedules and first in slots[:-1]:
+        missing_row(state.due, Kept.DUE, first, missing)
 
 
 def look(state: ShardState, moment: int, count: int) -> None:
@@ -178,41 +172,47 @@ def look(state: ShardState, moment: int, count: int) -> None:
 
 def schedule(state: ShardState, moment: int, item: DueItem) -> None:
     """Looks at every row before it changes the first, so a step that may be tried begins with it."""
-    shard = state.shard
+    shard, most, first = state.shard, state.shard.limits.slot_items, _first_slot(state, moment)
     if state.knows_schedules:
         # Most moments have one slot, with room. One that has more may get an item into its first.
-        slot = moment % PARTS << PART_BITS | moment // PARTS
-        due = state.due.rows[slot]
-        if due is not None and len(due.items) < shard.limits.slot_items:
+        due = state.due.sought(first)
+        if due is not None and len(due.items) < most:
             due.items.append(item)
-            state.due.changed[slot] = state.offset
+            state.due.changed[first] = state.offset
             return
     number = hour_of(shard, moment)
     hour = state.due_hours[number] or DueHour()
-    slot, behind = _last_slot(state, hour, moment)
-    due = state.due[slot] or Due()
-    if len(due.items) >= shard.limits.slot_items:
-        slot, due = slot + NEXT_SLOT, Due()
-    due.items.append(item)
-    state.due.put(slot, due, state.offset)
-    if len(due.items) > 1:
-        return
+    slots, behind = _slots_of(state, hour.slots, moment)
+    if state.knows_schedules and first in slots:
+        # It is full, then; or it is not in memory, and may have room.
+        state.due.there(first)
+    slot = first
+    if slots:
+        slot = slots[-1]
+        due = state.due.there(slot)
+        if len(due.items) < most:
+            due.items.append(item)
+            state.due.changed[slot] = state.offset
+            return
+        slot += NEXT_SLOT
+    state.due.add(slot, Due([item]), state.offset)
     hour.slots.insert(behind, slot)
     state.due_hours.put(number, hour, state.offset)
     shard.due[number] = min(moment, shard.due.get(number, moment))
     shard.next_due = min(moment, shard.next_due or moment)
 
 
-def _last_slot(state: ShardState, hour: DueHour, moment: int) -> tuple[int, int]:
-    """The slot of a moment that was opened last, or its first one; and where in the hour the next one goes."""
-    slots, shard = hour.slots, state.shard
+def _slots_of(state: ShardState, slots: list[int], moment: int) -> tuple[list[int], int]:
+    """The slots of a moment, of those of its hour, in the order in which they were opened; and where the next goes."""
+    shard = state.shard
     if shard.fold > 1:
         behind = bisect_right(slots, moment, key=lambda slot: (slot & SECOND_MASK) * PARTS + (slot >> PART_BITS))
     else:
         behind = bisect_right(slots, moment, key=lambda slot: moment_of_slot(shard, slot))
-    if behind and moment_of_slot(shard, slots[behind - 1]) == moment:
-        return slots[behind - 1], behind
-    return _first_slot(state, moment), behind
+    low = behind
+    while low and moment_of_slot(shard, slots[low - 1]) == moment:
+        low -= 1
+    return slots[low:behind], behind
 
 
 # --- firing -----------------------------------------------------------------------------------

@@ -135,6 +135,10 @@ class Table(MutableMapping[K, R | None]):
         assert row is not None, key
         return row
 
+    def sought(self, key: K) -> R | None:
+        """The row under `key` if it is in memory. Only for who then asks another row whether there is one."""
+        return self.rows.get(key)
+
     def __getitem__(self, key: K) -> R | None:
         return self.rows[key]
 

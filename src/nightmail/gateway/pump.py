@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from nightmail.engine.ports import Offered
+from nightmail.model.ids import SERVER
 from nightmail.model.rows import PendingReceipt
 from nightmail.model.words import Lane
 from nightmail.wire.items import Drained, Entries, FromServer, Gone, Receipts
@@ -31,6 +32,10 @@ OWED_ENTRIES, OWED_RECEIPTS, OWED_DRAINED = 1 << NORMAL | 1 << HIGH, 1 << RECEIP
 ORDER = ((Lane.HIGH, 1 << HIGH), (Lane.NORMAL, 1 << NORMAL))
 RTT_UNKNOWN = 0.0
 
+NEWS_MS = 500
+"""After receipts that say which schedules have changed, the next receipts wait for so long: what many schedules of one
+author become is told in a few frames instead of one for each."""
+
 
 class Waker(Protocol):
     """Not a function: a bound method for each connection would be memory for nothing."""
@@ -43,7 +48,7 @@ class Waker(Protocol):
 class Pump:
     __slots__ = (
         "_acked", "_bytes", "_counters", "_desk", "_device", "_flights", "_fresh", "_handed", "_limits", "_loading",
-        "_out", "_pace", "_repeats", "_rtt", "_rtt_var", "_since", "_waker", "owes",
+        "_out", "_pace", "_repeats", "_rtt", "_rtt_var", "_since", "_waker", "_wheel", "owes", "rests",
     )  # fmt: skip
 
     def __init__(
@@ -51,6 +56,9 @@ class Pump:
     ) -> None:
         self._device, self._out, self._waker = device, out, waker
         self._desk, self._limits, self._counters = shared.desk, shared.limits, shared.counters
+        self._wheel = shared.wheel
+        self.rests = False
+        """News of schedules were just handed out: receipts wait."""
         self._handed = list(cursors)
         """How far the normal lane, the high lane and the receipts were handed out on this connection."""
         self._acked = list(cursors[:RECEIPTS])
@@ -127,7 +135,10 @@ class Pump:
         """Something may be waiting that could be handed out now."""
         if self._loading or not self.owes:
             return False
-        return not self.owes & OWED_ENTRIES or self.owes & OWED_RECEIPTS != 0 or not self._closed_window
+        owes = self.owes & ~OWED_RECEIPTS if self.rests else self.owes
+        if not owes:
+            return False
+        return not owes & OWED_ENTRIES or owes & OWED_RECEIPTS != 0 or not self._closed_window
 
     def pull(self, now: int, *, pressed: bool = False) -> None:
         """Add what may go out now to the list of items: the high lane first, then normal, then receipts."""
@@ -142,9 +153,9 @@ class Pump:
                     self._pull(lane, limit)
                     if self._loading:
                         return  # The rest waits, so that the lanes keep their order.
-        if self.owes & OWED_RECEIPTS:
+        if self.owes & OWED_RECEIPTS and not self.rests:
             self.owes &= ~OWED_RECEIPTS
-            self._pull_receipts()
+            self._pull_receipts(now)
         if self.owes == OWED_DRAINED and not self._loading:
             self.owes, self._since = 0, now
             self._out.append(Drained(*handed))
@@ -188,7 +199,7 @@ class Pump:
             if self._pace is not None and isinstance(item, tuple):
                 self._pace.spend(len(item[1]))
 
-    def _pull_receipts(self) -> None:
+    def _pull_receipts(self, now: int) -> None:
         after, limit, inside = self._handed[RECEIPTS], self._limits.batch_entries, True
 
         def found(receipts: Sequence[PendingReceipt]) -> None:
@@ -199,12 +210,20 @@ class Pump:
                 self._handed[RECEIPTS] = receipts[-1].seq
                 if len(receipts) >= limit:
                     self.owes |= OWED_RECEIPTS
+                elif receipts[-1].key[0] == SERVER and not self.owes & OWED_DRAINED:
+                    self.rests = True
+                    self._wheel.add(now + NEWS_MS, self._rested)
             if not inside:
                 self._waker.wake()
 
         self._loading += 1
         self._desk.receipts(self._device, after, limit, found)
         inside = False
+
+    def _rested(self, _now: int) -> None:
+        self.rests = False
+        if self.owes & OWED_RECEIPTS:
+            self._waker.wake()
 
     def sent(self, size: int, now: int) -> None:
         """The items went out in a frame of this many bytes. New entries among them are unacknowledged from now on."""

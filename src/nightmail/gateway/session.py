@@ -43,7 +43,7 @@ from .limits import LINGER_MS
 from .lookups import Lookups, is_well_formed
 from .ports import GONE, Host, Link, Shared
 from .presence import ConnectionPresence, answer_ref
-from .pump import Pump
+from .pump import RECEIPTS, Pump
 from .rates import Bucket
 
 
@@ -347,9 +347,10 @@ class Session:
             self._gateway.ready(self)
 
     def grew(self, lane: int) -> None:
-        if self._pump is not None:
-            self._pump.grew(lane)
-            if not self.queued:
+        pump = self._pump
+        if pump is not None:
+            pump.grew(lane)
+            if not self.queued and not (pump.rests and lane == RECEIPTS):
                 self._gateway.ready(self)
 
     def low(self) -> None:
