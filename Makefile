@@ -97,6 +97,8 @@ sim: $(READY) ## SEEDS simulated worlds in each mode
 	@$(PY) -m sim.runs.pushes --seeds $(SEEDS) --mode cluster
 	@$(PY) -m sim.runs.group_clients --seeds $(SEEDS) --mode node
 	@$(PY) -m sim.runs.group_clients --seeds $(SEEDS) --mode cluster
+	@$(PY) -m sim.runs.schedule_clients --seeds $(SEEDS) --mode node
+	@$(PY) -m sim.runs.schedule_clients --seeds $(SEEDS) --mode cluster
 
 powercuts: $(READY) ## N power cuts over the real log and the real rows
 	@$(PY) -m sim.runs.powercuts --cuts $(or $(N),20000)

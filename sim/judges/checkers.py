@@ -11,6 +11,7 @@ from nightmail.model.ids import account_of
 from nightmail.model.words import Lane
 
 from .client_groups import check_groups
+from .client_schedules import check_schedules
 from .history import History, Key, Message
 
 if TYPE_CHECKING:
@@ -47,13 +48,14 @@ def check_all(town: Town, is_seated: Callable[[int], bool]) -> None:
         check_sessions(town, devices)
     if town.group_life is not None:
         check_groups(town)
+    check_schedules(town)
 
 
 def check_not_lost(town: Town, devices: dict[int, Device], message: Message) -> None:
     """Shown on every addressed device, or failed with a reason, or its author is blocked."""
     history = town.history
     for device in message.envelopes[message.version]:
-        if message.original in history.of(device).shown:
+        if message.original in history.of(device).shown or town.later.is_shown(device, message.original):
             continue
         got = message.key in history.of(device).stored or history.of(device).gaps
         if message.is_control and (got or not {device, message.by} <= devices.keys()):
@@ -190,10 +192,10 @@ def check_readable(town: Town, devices: dict[int, Device], device: Device) -> No
     for missed in device.store.missed():
         if town.story.is_known(missed.id):
             continue  # judged with its group
-        shown = missed.id in device.seen.shown
+        shown = missed.id in device.seen.shown or town.later.is_shown(device.me.device, missed.id)
         if missed.healed != shown:
             raise history.broke("unreadable is healed", f"{device.name}: {missed.id} is shown: {shown}, {missed}")
-        if shown or missed.by in history.liars or missed.by not in devices:
+        if shown or missed.by in history.liars or missed.by not in devices or missed.id in town.later.scheduled:
             continue
         attempts = [attempt for attempt in history.messages.values() if attempt.original == missed.id]
         if device.forger.made and missed.at not in {attempt.at for attempt in attempts}:

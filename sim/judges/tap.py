@@ -89,6 +89,7 @@ class Tap:
             if isinstance(item, Ask):
                 body = item.body
                 self._device.groups.say(item)
+                self._device.later.says(body)
                 if isinstance(body, Sent):
                     self._says(body)
                     self._sending[item.ref] = self._world.now, body
@@ -242,6 +243,8 @@ class Tap:
             raise self._broke("one entry, one number", f"got {entry.id} as {lane.name} {seq}, which was another")
         if isinstance(entry, GroupEntry):
             self._device.groups.hear((lane, seq), entry)
+            return
+        if self._device.later.hears(lane, seq, entry):
             return
         key = (entry.by, entry.to, lane, entry.n)
         before = self._seen.arrived.get(key)
@@ -407,6 +410,8 @@ class Tap:
         if change.seq <= self._handed[2]:
             raise self._broke("receipts in order", f"got receipt {change.seq} after {self._handed[2]}")
         self._handed[2] = change.seq
+        if self._device.later.news(change):
+            return
         seen, reason = self._seen, change.reason
         if is_group(to):
             self._device.groups.receipt(change)
@@ -416,6 +421,8 @@ class Tap:
         became = MessageState(state).name.lower() + (f" ({reason.name.lower()})" if reason else "")
         for n in numbers(change.numbers):
             what = (by, to, Lane(lane), n)
+            if self._device.later.receipt(what, device, MessageState(state)):
+                continue
             if (message := self._history.by_number.get(what)) is not None:
                 self._note(message.id, f"is said to be {became} on {self._history.name(device)}")
             match MessageState(state):

@@ -72,6 +72,8 @@ class Witness:
     # --- what its app is told ---------------------------------------------------------------------
 
     def told(self, event: Event) -> None:
+        if self._device.later.told(event):
+            return
         match event:
             case Written(group=int()) | GroupEvent():
                 self._device.groups.told(event)
@@ -113,7 +115,7 @@ class Witness:
 
     def written(self, row: Durable) -> None:
         """Something is durable."""
-        if self._device.groups.written(row):
+        if self._device.groups.written(row) or self._device.later.written(row):
             return
         if isinstance(row, MessageNumber):
             self._numbered(row)
@@ -138,7 +140,8 @@ class Witness:
             seen, written_at, life_ms = self._writing.pop(row.id, (0, 0, 0))
             of = row.original if row.reseal else None
             body = self._device.store.message(row.original)
-            is_successor = of and body and row.only not in self._history.messages[of].addressed
+            first = self._history.messages.get(of) if of else None
+            is_successor = body and first and row.only not in first.addressed
             message = Message(row.id, self._device.me.device, row.to, row.lane, row.n, of, seen, life_ms=life_ms)
             message.body, message.written_at = body.body if body else b"", written_at
             self._history.add(message)

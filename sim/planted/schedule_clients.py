@@ -11,7 +11,7 @@ from nightmail.e2ee import peers
 
 from .tools import Bug, edit, edit_method
 
-SUITE = ("tests of schedule clients",)
+SUITE = ("schedule clients", "tests of schedule clients")
 UNIT = ("tests/e2ee/test_peers.py",)
 
 BUGS = (

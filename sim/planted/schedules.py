@@ -74,7 +74,7 @@ BUGS = (
         taking._is_new, "return sequence > own.sequences.get(index, -1)", "return True",
     )),
     _bug("the highest sequence of a device is not kept", edit(
-        taking._begin, "own.sequences[index] = max(sequence, own.sequences.get(index, 0))", "pass",
+        taking._take, "own.sequences[index] = max(sequence, own.sequences.get(index, 0))", "pass",
     )),
     _bug("an item for a slot that is full is lost", edit(
         due.schedule, "due is not None and len(due.items) < most:\n            due.items.append(item)",

@@ -43,7 +43,7 @@ from sim.world.plan import FAULTS, HABITS, Plan, run
 from sim.world.push_plan import run_pushes
 from sim.world.schedule_plan import run_schedules
 
-from . import backups, claims, group_clients, handles, media, owners, powercuts, presence
+from . import backups, claims, group_clients, handles, media, owners, powercuts, presence, schedule_clients
 
 ROOT = Path(__file__).parent.parent.parent
 WORKERS = 2
@@ -56,7 +56,8 @@ SEEDS = {
     "owners": 2_000, "powercuts": 6_000, "claims": 30, "handles": 60, "presence": 60, "backups": 60, "media": 60,
     "groups node": 150,
     "groups cluster": 300, "group clients": 60, "tests of group clients": 1, "schedules node": 100,
-    "schedules cluster": 200, "pushes node": 150, "pushes cluster": 200, "tests of schedule clients": 1,
+    "schedules cluster": 200, "pushes node": 150, "pushes cluster": 200, "schedule clients": 60,
+    "tests of schedule clients": 1,
 }  # fmt: skip
 """The most that are tried."""
 CLAIMS = 3_000
@@ -133,6 +134,8 @@ def worlds_of(suite: str, seconds: float, focus: Focus | None = None) -> Callabl
             return lambda seed: run_groups(Plan(mode, seed, seconds=seconds, off=SAFE), habits=habits)
         case "group clients":
             return lambda seed: run(group_clients.plan_of("node", seed, seconds, off=QUIET))
+        case "schedule clients":
+            return lambda seed: run(schedule_clients.plan_of("node", seed, seconds, off=QUIET))
         case "schedules node" | "schedules cluster":
             mode = suite.removeprefix("schedules ")
             return lambda seed: run_schedules(Plan(mode, seed, seconds=seconds, off=SAFE))

@@ -27,6 +27,7 @@ from nightmail.e2ee.content import Content
 from nightmail.model.words import Kind, Lane
 from nightmail.wire.closing import FINAL, CloseCode
 from sim.faults.lying_server import Forger
+from sim.judges.client_schedules import ScheduleTap
 from sim.judges.drained import has_untold_reading
 from sim.judges.group_tap import GroupTap
 from sim.judges.tap import Tap
@@ -65,6 +66,7 @@ class Device:
         if code is not None:
             code.keep(self.store)
         self.groups = GroupTap(self)
+        self.later = ScheduleTap(self)
         self.tap = Tap(self)
         self.route = ServerRoute(person.town.backend.addresses, self.limits, self.world.chance)
         self.machine = self._new_machine()
@@ -407,5 +409,7 @@ class Device:
     def settled(self) -> bool:
         """Nothing is half done: nothing unanswered, nothing uncommitted, no reading untold."""
         if self.person.town.sealed and not self.machine.sealer.is_reachable:
+            return False
+        if any(self.store.open_schedules()):
             return False
         return self.online and not self.store.waiting and not self.store.dirty and not has_untold_reading(self.store)

@@ -10,6 +10,7 @@ from nightmail.client.messages import Message, conversation_id
 from nightmail.client.store.group_rows import GroupRow
 from nightmail.client.store.memory import MemoryStore
 from nightmail.client.store.rows import Cursors, MessageNumber, Missed, Outgoing, Trusted
+from nightmail.client.store.schedule_rows import ScheduledRow
 from nightmail.e2ee.errors import Undecipherable
 from nightmail.e2ee.note import Note, tag_of
 from nightmail.model.ids import account_of
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from .device import Device
 
-Written: TypeAlias = Message | MessageNumber | Outgoing | Trusted | Missed | GroupRow
+Written: TypeAlias = Message | MessageNumber | Outgoing | Trusted | Missed | GroupRow | ScheduledRow
 
 NONCE_BYTES = 16
 FOR_BYTES = 16
@@ -77,6 +78,10 @@ class WatchedStore(MemoryStore):
 
     def put_group(self, row: GroupRow) -> None:
         super().put_group(row)
+        self._written.append(row)
+
+    def put_schedule(self, row: ScheduledRow) -> None:
+        super().put_schedule(row)
         self._written.append(row)
 
     def put_cursors(self, cursors: Cursors) -> None:

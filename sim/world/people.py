@@ -367,6 +367,8 @@ class Person:
         habits, chance, world = self.town.habits, self.world.chance, self.world
         if self.town.group_life is not None and self.town.group_life.act(device):
             return
+        if self.town.schedule_life is not None and self.town.schedule_life.act(device):
+            return
         peer = chance.choice([p for p in self.town.people if p is not self]).account
         names, weights = habits.deeds if device.wants_online else habits.deeds_offline
         match chance.choices(names, cum_weights=weights)[0]:

@@ -46,6 +46,8 @@ class Plan:
     """Devices seal what they send, with real keys; otherwise what they send is opaque to all but the story."""
     groups: bool = False
     """They talk in groups, too. Only sealed devices do."""
+    schedules: bool = False
+    """They schedule messages, too; likewise."""
 
     def smaller(self) -> list[Plan]:
         """Plans that might show the same failure in a shorter story, the boldest first."""
@@ -58,12 +60,12 @@ class Plan:
 
     def command(self) -> str:
         """What lives exactly this plan through: nothing of it is left to the campaign's own defaults."""
-        command = "group_clients" if self.groups else "campaign"
+        command = "group_clients" if self.groups else "schedule_clients" if self.schedules else "campaign"
         words = [f"{PYTHON} -m sim.runs.{command} --mode {self.mode} --seed {self.seed} --seeds 1"]
         if self.people:
             words.append(f"--people {self.people}")
         words.append(f"--seconds {self.seconds}")
-        if not self.groups:
+        if command == "campaign":
             words.append("--sealed" if self.sealed else "--opaque")
         if self.off:
             words.append(f"--off {','.join(sorted(self.off))}")
@@ -77,7 +79,7 @@ def run(plan: Plan, world: World | None = None, watch: Callable[[Town, Machine],
     """
     world = world or World(plan.seed)
     people = plan.people or 2 + plan.seed % 3
-    town = Town(world, plan.mode, people, plan.off, sealed=plan.sealed, groups=plan.groups)
+    town = Town(world, plan.mode, people, plan.off, sealed=plan.sealed, groups=plan.groups, schedules=plan.schedules)
     machine: Machine | None = None
     vfs = DiskVfs(f"sim{plan.seed}", Disk(Random(0)), Random(0), default=True)
     try:

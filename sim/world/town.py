@@ -13,6 +13,7 @@ from nightmail.model.limits import DAY_MS, FoldLimits
 from nightmail.model.words import Lane
 from sim.faults.lying_client import Liar
 from sim.judges.checkers import check_all
+from sim.judges.client_schedules import ScheduleStory
 from sim.judges.group_story import GroupStory
 from sim.judges.history import History
 
@@ -20,6 +21,7 @@ from .device import Device
 from .front import Backend, Limits
 from .group_life import GroupLife
 from .people import Habits, Person
+from .schedule_life import ScheduleLife
 from .world import Broken, World
 
 HEALING_MS = 600_000
@@ -37,11 +39,12 @@ SEALED_TIMES = 100
 class Town:
     def __init__(
         self, world: World, mode: str, people: int, off: frozenset[str] = frozenset(), *, sealed: bool = False,
-        groups: bool = False,
+        groups: bool = False, schedules: bool = False,
     ) -> None:  # fmt: skip
         self.world, self.mode, self.sealed = world, mode, sealed
         self.history = History(world)
         self.story = GroupStory()
+        self.later = ScheduleStory()
         self.timer_chance = Random(f"timers {world.seed}")
         """Apart from the world's, so that timers leave the rest of a seed's story as it is."""
         chance = world.chance
@@ -52,9 +55,10 @@ class Town:
         if sealed:
             self.limits = self.limits._replace(fold=few_keys(world, self.limits.fold))
             self.client_limits = seals_little(world, self.client_limits)
-            if self.habits.link or groups:
+            if self.habits.link or groups or schedules:
                 self._make_room()
         self.group_life = GroupLife(self, off) if groups else None
+        self.schedule_life = ScheduleLife(self) if schedules else None
         self.link_delay = chance.choice(((0, 2), (5, 60), (100, 400)))
         self.socket_room = chance.choice((0, 2_000, 1 << 20))
         """Bytes that the kernels on both sides take without anybody reading."""

@@ -19,11 +19,15 @@ from .mailbox import file
 from .state import ShardState
 
 
-def file_late(state: ShardState, by: int, sent: Sent, at: int, account: Account | None) -> None:
+def file_late(
+    state: ShardState, by: int, sent: Sent, at: int, account: Account | None, *, is_checked: bool = False
+) -> None:
     """File for each device that it is sealed for, is listed and has room. Its sender is told where it failed.
 
-    What `send.needs_sent` names is in memory. A blocked sender is told nothing.
+    What `send.needs_sent` names is in memory. A blocked sender is told nothing. `is_checked`: `send.check` has just
+    found nothing wrong with it; so if it is for one device only, that one has room.
     """
+    is_checked = is_checked and len(sent.envelopes) == 1
     blocked = account is not None and account_of(by) in account.blocked
     if blocked:
         state.ledger.withheld += len(sent.envelopes)
@@ -31,7 +35,7 @@ def file_late(state: ShardState, by: int, sent: Sent, at: int, account: Account 
     for envelope in sent.envelopes:
         seq = 0
         if not blocked:
-            reason = _cannot(state, by, account, envelope)
+            reason = None if is_checked else _cannot(state, by, account, envelope)
             if reason is None:
                 s = sent
                 entry = Entry(by, s.to, s.n, s.id, s.tag, s.kind, s.of, at, s.life_ms, envelope.ciphertext)

@@ -166,6 +166,7 @@ INDEX_MASK = (1 << DEVICE_BITS) - 1
 SEQUENCE_BITS = 40
 """A sequence has 12 digits at most."""
 CHECK_BITS = 10
+CHECK_MASK = (1 << CHECK_BITS) - 1
 _KEYS = 1 << SEQUENCE_BITS + CHECK_BITS + DEVICE_BITS
 
 
@@ -181,9 +182,12 @@ def id_number(ident: str) -> int:
     Two ids of one device with the same sequence, which no honest client makes, may have the same number: then the
     second is refused as reused.
     """
-    index, sequence = device_and_sequence(ident)
-    check = crc32(ident.encode()) & (1 << CHECK_BITS) - 1
-    return (index << SEQUENCE_BITS | sequence) << CHECK_BITS | check
+    return number_of(ident, *device_and_sequence(ident))
+
+
+def number_of(ident: str, index: int, sequence: int) -> int:
+    """Likewise, of an id that was taken apart."""
+    return (index << SEQUENCE_BITS | sequence) << CHECK_BITS | crc32(ident.encode()) & CHECK_MASK
 
 
 def key_number(key: str) -> int:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 
 from nightmail.client.groups.sender_keys import SenderKeys
 from nightmail.e2ee.sender_keys import SenderChain
 from sim.runs import group_clients
+from sim.runs.client_campaign import ENOUGH, never_happened
 from sim.runs.group_clients import plan_of
 from sim.world.plan import run
 
@@ -43,4 +45,4 @@ right_put = SenderKeys.put
 def test_a_campaign_in_which_something_never_happened_fails(capsys: pytest.CaptureFixture[str]) -> None:
     assert group_clients.main(["--seeds", "0"]) == 0
     assert json.loads(capsys.readouterr().out)["broken"] is None
-    assert "group changed" in group_clients.never_happened(group_clients.ENOUGH, group_clients.Counter())
+    assert "group changed" in never_happened(group_clients.MUST_HAPPEN, ENOUGH, Counter())

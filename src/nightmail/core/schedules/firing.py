@@ -38,7 +38,7 @@ def step_fired(state: ShardState, _by: int, _via: int, fired: Fired) -> None:
     stream.at = at = max(state.now, stream.at + 1)
     state.streams.put((by, to), stream, state.offset)
     state.ledger.owed += len(sent.envelopes)
-    file_late(state, by, sent, at, account)
+    file_late(state, by, sent, at, account, is_checked=True)
     settled = FiringSettled(account_of(by), fired.serial, FiringOutcome.FILED, sent.n, at)
     state.tell(account_of(by), settled)
 

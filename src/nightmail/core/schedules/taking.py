@@ -45,6 +45,7 @@ from nightmail.model.schedule_rows import (
     device_and_sequence,
     id_number,
     key_number,
+    number_of,
 )
 from nightmail.model.words import Kind
 
@@ -74,15 +75,14 @@ def needs_taken(state: ShardState, by: int, wish: Scheduled | CallScheduled) -> 
 
 def _names(own: AccountSchedules, wish: Scheduled | CallScheduled) -> list[int]:
     """The names of a wish that another schedule may have."""
-    names = [] if _is_new(own, wish.id) else [id_number(wish.id)]
+    names = [] if _is_new(own, *device_and_sequence(wish.id)) else [id_number(wish.id)]
     if isinstance(wish, CallScheduled) and wish.key:
         names.append(key_number(wish.key))
     return names
 
 
-def _is_new(own: AccountSchedules, ident: str) -> bool:
-    """No schedule that is kept has this id, nor its number: so nobody need look for it."""
-    index, sequence = device_and_sequence(ident)
+def _is_new(own: AccountSchedules, index: int, sequence: int) -> bool:
+    """No schedule that is kept has an id with this sequence of a device: so nobody need look for it."""
     return sequence > own.sequences.get(index, -1)
 
 
@@ -114,11 +114,12 @@ def _take(state: ShardState, by: int, account: int, schedule: Schedule, key: str
     serial = own.last + 1
     page_key = account, serial // PAGE_STATES
     page = SchedulePage() if (opens := _has_new_page(own)) else state.schedule_pages.there(page_key)
-    is_new = _is_new(own, schedule.id)
+    index, sequence = device_and_sequence(schedule.id)
+    number, is_new = number_of(schedule.id, index, sequence), _is_new(own, index, sequence)
     said = (
         check_rights(by, row, account)
         or (_taken_before(state, account, key_number(key), key, schedule) if key else None)
-        or (None if is_new else _taken_before(state, account, id_number(schedule.id), schedule.id, schedule))
+        or (None if is_new else _taken_before(state, account, number, schedule.id, schedule))
         or _check(state, own, schedule)
     )
     if said is not None:
@@ -128,12 +129,13 @@ def _take(state: ShardState, by: int, account: int, schedule: Schedule, key: str
         plan_look(state, account, serial, schedule)
     else:
         look_again(state, account, serial)
+    own.sequences[index] = max(sequence, own.sequences.get(index, 0))
     _begin(state, account, serial, own, schedule)
     page.states[serial % PAGE_STATES] = schedule.state
     put_page = state.schedule_pages.add if opens else state.schedule_pages.put
     put_page(page_key, page, state.offset)
     put_name = state.schedule_names.add if is_new else state.schedule_names.put
-    put_name((account, id_number(schedule.id)), ScheduleName(schedule.id, serial), state.offset)
+    put_name((account, number), ScheduleName(schedule.id, serial), state.offset)
     if key:
         schedule.key = key_number(key)
         state.schedule_names.put((account, schedule.key), ScheduleName(key, serial), state.offset)
@@ -142,8 +144,6 @@ def _take(state: ShardState, by: int, account: int, schedule: Schedule, key: str
 
 def _begin(state: ShardState, account: int, serial: int, own: AccountSchedules, schedule: Schedule) -> None:
     """It takes the account's next serial, and is counted."""
-    index, sequence = device_and_sequence(schedule.id)
-    own.sequences[index] = max(sequence, own.sequences.get(index, 0))
     own.last = serial
     own.open += 1
     own.bytes += schedule.size
@@ -183,7 +183,12 @@ def _check(state: ShardState, own: AccountSchedules, schedule: Schedule) -> AnyR
 def size_of(content: PairContent | GroupContent) -> int:
     if isinstance(content, GroupContent):
         return len(content.ciphertext)
-    return sum(len(envelope.ciphertext) for envelope in (*content.envelopes, *content.own_envelopes))
+    size = 0
+    for envelope in content.envelopes:
+        size += len(envelope.ciphertext)
+    for envelope in content.own_envelopes:
+        size += len(envelope.ciphertext)
+    return size
 
 
 # --- sealing again ----------------------------------------------------------------------------

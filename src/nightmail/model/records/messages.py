@@ -151,9 +151,11 @@ def _numbered(body: Sent | Voided, by: int, limits: Form) -> Complaint:
 
 
 def enveloped(envelopes: tuple[Envelope, ...], limits: Form) -> Complaint:
+    if not envelopes:
+        return None
     if len(envelopes) > limits.envelopes:
         return f"more than {limits.envelopes} envelopes"
-    if len({envelope.device for envelope in envelopes}) < len(envelopes):
+    if len(envelopes) > 1 and len({envelope.device for envelope in envelopes}) < len(envelopes):
         return "two envelopes for one device"
     for envelope in envelopes:
         if len(envelope.ciphertext) > limits.body_bytes:
