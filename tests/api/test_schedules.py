@@ -314,6 +314,7 @@ def test_webhooks_are_called_only_where_a_setting_allows_it(tmp_path: Path) -> N
 def test_a_host_that_leads_here_is_refused_when_it_is_called(tmp_path: Path) -> None:
     with serving(tmp_path, NEWEST_FOLD, schedule__webhooks="accounts") as town, answering() as hook:
         ada = town.register("ada")
+        assert code(schedule(town, ada, hook.url_at("127.0.0.1"))) == (422, "webhook_refused")
         url = hook.url_at("localhost").replace("http", "https", 1)
         assert (
             until(town, ada, taken(schedule(town, ada, url, delay_seconds=0)), "failed")["error"] == "private_address"

@@ -295,6 +295,25 @@ def test_a_message_to_a_group_is_replayed_once_under_its_number_and_stamp(world:
     assert (world.receipts_in_group(ada, *seqs), failures(world, ada[1])) == (delivered, [])
 
 
+def test_no_copy_counts_as_lost_at_any_step_of_a_replay_in_a_group(world: ScheduleWorld) -> None:
+    """`owed` is a gauge: a replayed letter's copies are taken back, and owed again where they are filed."""
+    _, bob, offset = buried_in_a_group(world)
+    owed, unaccounted = world.ledger().owed, [world.ledger().lost]
+
+    def look() -> None:
+        ledger = world.ledger()
+        unaccounted.append(ledger.lost - ledger.carried)
+
+    world.fold(world.of(GROUP), Record(SERVER, 1, Replayed(offset)))
+    look()
+    while world.forwards:
+        world.hear(*world.forwards.popleft())
+        look()
+    world.do(bob[1], Acked(Lane.NORMAL, len(world.entries(bob[1]))))
+    look()
+    assert (set(unaccounted), world.ledger().lost, world.ledger().owed) == ({0}, 0, owed)
+
+
 def test_a_replayed_message_reaches_nobody_who_was_added_or_removed_since(world: ScheduleWorld) -> None:
     ada, bob, offset = buried_in_a_group(world)
     cleo = world.join("cleo")
