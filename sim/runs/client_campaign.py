@@ -6,8 +6,6 @@ Knows:   the options, how a failing seed is told, and that a long campaign must 
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -16,6 +14,7 @@ from sim.world.plan import FAULTS, HABITS, Plan, run
 from sim.world.world import Broken
 
 from .campaign import tell_failure
+from .seeded_campaign import tell_outcome
 
 SECONDS = {"node": 20, "cluster": 8}
 """Of simulated time: a cluster has more going on in each."""
@@ -69,16 +68,4 @@ def run_client_campaign(worlds: ClientWorlds, arguments: Sequence[str] | None = 
             break
     chosen = options.off or options.people or options.seconds
     never = [] if broken or chosen else never_happened(worlds.must_happen, options.seeds, sometimes)
-    if never:
-        print(f"never happened in this campaign: {', '.join(never)}", file=sys.stderr)
-    outcome = {
-        "campaign": worlds.name,
-        "mode": options.mode,
-        "seed": options.seed,
-        "seeds": options.seeds,
-        "broken": broken.promise if broken else None,
-        "never": never,
-        "sometimes": dict(sorted(sometimes.items())),
-    }
-    print(json.dumps(outcome))
-    return 1 if broken or never else 0
+    return tell_outcome(worlds.name, options, broken, never, sometimes)

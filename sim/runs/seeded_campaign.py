@@ -62,10 +62,17 @@ def run_campaign(worlds: Worlds, arguments: Sequence[str] | None = None) -> int:
             print(*found.story, f"BROKEN {found}", f"again:  {again}", sep="\n", file=sys.stderr)
             break
     never = [] if broken or options.seconds else never_happened(worlds, options.mode, options.seeds, sometimes)
+    return tell_outcome(worlds.name, options, broken, never, sometimes)
+
+
+def tell_outcome(
+    name: str, options: argparse.Namespace, broken: Broken | None, never: list[str], sometimes: Counter[str]
+) -> int:
+    """Print it as JSON. The exit code."""
     if never:
         print(f"never happened in this campaign: {', '.join(never)}", file=sys.stderr)
     outcome = {
-        "campaign": worlds.name,
+        "campaign": name,
         "mode": options.mode,
         "seed": options.seed,
         "seeds": options.seeds,
