@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+from nightmail.client.backup.newest import lineage_of
+from nightmail.client.backup.server_parts import ID_BYTES, head_of_part
 from nightmail.e2ee.backup import (
     BY_PASSPHRASE,
     SEGMENT_NONCE_BYTES,
@@ -105,8 +107,16 @@ def _backup(why: str, secret: BackupSecret, chance: Named) -> Made:
     return {
         "opened_by": why, "secret": secret.text, "head": wrapped.head.hex(), "key": wrapped.key.hex(),
         "contents": ["first", "second"], "links": [each.hex() for each in links],
-        "segment_keys": [each.hex() for each in keys], "file": file.hex(),
+        "segment_keys": [each.hex() for each in keys], "file": file.hex(), "lineage": lineage_of(wrapped.head).hex(),
+        "parts": _parts(file, chance),
     }  # fmt: skip
+
+
+def _parts(file: bytes, chance: Named) -> Made:
+    """The file on the server, in two parts."""
+    backup, cut = chance.draw(ID_BYTES), len(file) - 100
+    pairs = ((0, file[:cut]), (cut, file[cut:]))
+    return {"id": backup.hex(), "blobs": [(head_of_part(backup, start) + data).hex() for start, data in pairs]}
 
 
 def _drawn(name: str, count: int) -> bytes:

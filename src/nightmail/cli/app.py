@@ -41,7 +41,7 @@ COMMANDS: dict[str, str] = {
     "link": "Add another device to an account.",
     "migrate": "Move the account and its history to a new device.",
     "devices": "List, link, rename and remove the devices of an account.",
-    "backup": "Save the history in an encrypted file, and restore it on a new device.",
+    "backup": "Save the history, encrypted, and restore it on a new device.",
     "push": "Say how a device is woken, and test a server's push providers.",
     "account": "Show and change the settings of an account; sign out; close it.",
     "lock": "Set or remove the PIN that protects an account from takeover.",

@@ -204,6 +204,8 @@ def explain(error: errors.ClientError) -> Failure:
             return Failure(Exit.DAMAGED, sentence(error), "Use that version. Nothing was changed.")
         case errors.BackupOfAnother():
             return Failure(Exit.USAGE, sentence(error), "Nothing was changed.")
+        case errors.BackupOlder():
+            return Failure(Exit.USAGE, sentence(error), "Nothing was changed. --older restores it all the same.")
         case errors.BackupError():
             return Failure(Exit.UNWRITABLE, sentence(error), "The former backup, if there is one, is as it was.")
         case errors.Untrusted():

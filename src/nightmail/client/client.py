@@ -122,8 +122,8 @@ class Client(MediaClient, PresenceClient, BackupClient):
         self._waiters.begin(is_reachable=machine.sealer.is_reachable)
         self._driver = Driver(machine, self._route, self._tls, self.limits, self._tell, self._end)
         self._people = Contacts(profile.store, self._driver, self._http(bearer(identity)))
-        self._backups = Backups(profile.store, self._driver, self._path, self._tell)
         blobs = BlobHttp(self._http_addresses, bearer(identity), self._tls, self.limits)
+        self._backups = Backups(profile.store, self._driver, self._path, self._tell, blobs, self.limits)
         jobs = MediaJobs(profile.store, self._driver, blobs, KeptFiles(self._path), self.limits, self._tell)
         self._media = MediaWorker(jobs, self._driver, self.limits)
         return self

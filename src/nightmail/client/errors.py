@@ -21,7 +21,8 @@
     │   ├── BackupLocked     the passphrase or recovery code does not open it; nothing has changed
     │   ├── BackupDamaged    not a backup, or not what was written
     │   ├── BackupTooNew     written by a newer version
-    │   └── BackupOfAnother  of another account than this profile's
+    │   ├── BackupOfAnother  of another account than this profile's
+    │   └── BackupOlder      an own device knows of a newer one
     ├── GroupError           a group, or a change of one: see group_errors.py
     ├── ScheduleError        a message for later: see schedule_errors.py
     ├── MediaError           a file: see media_errors.py
@@ -140,6 +141,13 @@ class BackupTooNew(BackupError):
 
 class BackupOfAnother(BackupError):
     pass
+
+
+class BackupOlder(BackupError):
+    def __init__(self, at: int, newest: int) -> None:
+        self.at, self.newest = at, newest
+        """When it was made, and when the newest one was that an own device knows of; in ms since 1970."""
+        super().__init__("this is not the newest backup: a device of this account knows of a newer one")
 
 
 class HttpError(ClientError):

@@ -21,6 +21,7 @@ from typing import Any, Self, TypeVar
 
 from nightmail.client.backup.making import BackupMade, Progress
 from nightmail.client.backup.schedule import BackupState
+from nightmail.client.backup.server_parts import ServerBackup
 from nightmail.client.store.rows import Conversation
 from nightmail.client.store.search import Found
 from nightmail.e2ee.backup import BackupSecret
@@ -160,15 +161,24 @@ class SyncClient:
     # --- backups --------------------------------------------------------------------------------
 
     def make_backup(
-        self, file: str | os.PathLike[str] = "", secret: BackupSecret | None = None, progress: Progress | None = None
-    ) -> BackupMade:
+        self, file: str | os.PathLike[str] = "", secret: BackupSecret | None = None, progress: Progress | None = None,
+        *, to_server: bool = False,
+    ) -> BackupMade:  # fmt: skip
         """Make an encrypted backup, or add what changed to the last one; as `Client.backups.make`. `progress` is called
         on the client's thread. Raises BackupError, Misused."""
-        return self._run(self._client.backups.make(file, secret, progress))
+        return self._run(self._client.backups.make(file, secret, progress, to_server=to_server))
 
     def schedule_backups(self, every_ms: int) -> BackupState:
         """Make one so often while this client is open; 0: only when asked. Raises Misused."""
         return self._run(self._client.backups.schedule(every_ms))
+
+    def server_backups(self) -> list[ServerBackup]:
+        """The account's backups on the server, the newest last. Raises BackupError."""
+        return self._run(self._client.backups.on_server())
+
+    def forget_backup(self, name: str) -> ServerBackup:
+        """Remove one from the server, by its id or the beginning of it. Raises BackupError, Misused."""
+        return self._run(self._client.backups.forget(name))
 
     def backup_state(self) -> BackupState | None:
         """What is remembered of the last backup, and how often they are made; None: there was none."""

@@ -18,13 +18,17 @@ from msgspec.structs import replace
 
 from nightmail.client.errors import BackupError, ClientError, Misused
 from nightmail.client.events import BackedUp, BackupFailed, Event
+from nightmail.client.limits import ClientLimits
 from nightmail.client.link.driver import Driver
+from nightmail.client.media.blob_http import BlobHttp
 from nightmail.client.store.port import Store
 from nightmail.client.threads import in_thread
 from nightmail.e2ee.backup import BackupSecret
 
 from .making import BackupMade, BackupRun, Progress, state_with
 from .schedule import EVERY_MS_MAX, EVERY_MS_MIN, BackupState, put_state, state_in
+from .server_copy import Change, ServerCopies, server_file, without
+from .server_parts import ServerBackup
 
 LOOK_MS = 60_000
 """How often to look at the time: the event loop's clock stands still while the machine sleeps."""
@@ -43,8 +47,12 @@ def check_interval(every_ms: int) -> None:
 
 
 class Backups:
-    def __init__(self, store: Store, driver: Driver, folder: Path, tell: Callable[[Event], None]) -> None:
+    def __init__(
+        self, store: Store, driver: Driver, folder: Path, tell: Callable[[Event], None], blobs: BlobHttp,
+        limits: ClientLimits,
+    ) -> None:  # fmt: skip
         self._store, self._driver, self._folder, self._tell = store, driver, folder, tell
+        self._server = ServerCopies(blobs, limits)
         self._one_at_a_time = asyncio.Lock()
         self._woken = asyncio.Event()
         self._retry_at = 0
@@ -61,9 +69,13 @@ class Backups:
         return state_in(self._store)
 
     async def make(
-        self, file: str | os.PathLike[str] = "", secret: BackupSecret | None = None, progress: Progress | None = None
-    ) -> BackupMade:
+        self, file: str | os.PathLike[str] = "", secret: BackupSecret | None = None, progress: Progress | None = None,
+        *, to_server: bool = False,
+    ) -> BackupMade:  # fmt: skip
         """Make a backup; without a file, where the last one is. What changed since is added to it.
+
+        `to_server`: it goes to the server, as blobs that only this account can fetch. The sealed file stays in the
+        folder of the profile, so that only what is new is sent.
 
         `secret` opens it from now on, and is needed the first time; the file is then written as a whole. Raises
         BackupError, Misused.
@@ -71,10 +83,11 @@ class Backups:
         async with self._one_at_a_time:
             former = self.state
             state = await in_thread(lambda: state_with(former, secret))
-            path = whole_path(file or state.file) if file or state.file else None
+            on_server = server_file(self._folder)
+            path = on_server if to_server else whole_path(file or state.file) if file or state.file else None
             if path is None:
                 raise Misused("say into which file the backup goes")
-            run = BackupRun(self._store, self._folder, state, path, self._driver.clock())
+            run = BackupRun(self._store, self._folder, state, path, self._driver.clock(), to_server=path == on_server)
             try:
                 with self._driver.working():
                     run.begin()
@@ -85,13 +98,42 @@ class Backups:
                         progress(run.done, run.total)
                     await asyncio.sleep(0)
                 await in_thread(run.finish)
-                with self._driver.working():
+                with self._driver.working() as machine:
                     made = run.save()
+                    machine.backup_made(self._driver.clock())
                 await self._driver.committed()
             finally:
                 run.abandon()
+            await self._push()
         self._tell(BackedUp(str(made.file), made.at, made.messages, made.size))
         return made
+
+    async def _push(self) -> None:
+        """Bring to the server what it lacks, if the backup is for it. Raises BackupError."""
+        state = self.state
+        if state is not None and state.owes:
+            await self._server.push(state, self._save)
+
+    async def _save(self, change: Change) -> BackupState:
+        with self._driver.working():
+            assert self.state is not None
+            state = change(self.state)
+            put_state(self._store, state)
+        await self._driver.committed()
+        return state
+
+    async def on_server(self) -> list[ServerBackup]:
+        """The account's backups on the server, the newest last, also those of other devices. Raises BackupError."""
+        return await self._server.all()
+
+    async def forget(self, name: str) -> ServerBackup:
+        """Remove a backup from the server, by its id or the beginning of it. Raises BackupError, Misused."""
+        async with self._one_at_a_time:
+            backup = await self._server.named(name)
+            await self._server.forget(backup)
+            if self.state is not None:
+                await self._save(without(backup))
+            return backup
 
     async def schedule(self, every_ms: int) -> BackupState:
         """Make one so often from now on; 0: only when asked. Raises Misused, also if there was no backup yet."""
@@ -127,7 +169,11 @@ class Backups:
         if now < due:
             return due - now
         try:
-            await self.make()
+            if state.owes:
+                async with self._one_at_a_time:
+                    await self._push()
+            else:
+                await self.make()
         except BackupError as error:
             self._retry_at = now + RETRY_MS
             self._tell(BackupFailed(state.file, str(error)))

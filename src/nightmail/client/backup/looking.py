@@ -17,6 +17,7 @@ from nightmail.e2ee.errors import BadRecoveryCode, Rejected, UnknownVersion, Wro
 
 from .container import Segment, Walked, damaged, head_in, walk
 from .forms import BackupHead, BackupPart, head_of, part_of, split
+from .newest import lineage_of
 
 
 class BackupInfo(NamedTuple):
@@ -40,6 +41,7 @@ class OpenBackup:
     def __init__(self, walked: Walked, key: bytes) -> None:
         self._walked, self._key = walked, key
         heads = [self._verify(segment) for segment in walked.segments]
+        self.lineage = lineage_of(walked.head)
         newest = heads[-1]
         if any((head.account, head.is_whole) != (newest.account, at == 0) for at, head in enumerate(heads)):
             raise damaged(walked.path)

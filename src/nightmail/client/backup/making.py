@@ -35,7 +35,9 @@ from nightmail.e2ee.errors import BadRecoveryCode
 from .container import SegmentWriter, Walked, walk
 from .forms import FORM, BackupHead, encode
 from .gathering import Gathering
-from .schedule import BackupState, new_state, put_state, state_in
+from .newest import lineage_of, note_made
+from .schedule import BackupState, ServerCopy, new_state, put_state, state_in
+from .server_parts import ID_BYTES
 
 SEGMENTS_MAX = 64
 """After so many the file is written again as a whole; or when what was added is as long as the whole."""
@@ -76,9 +78,12 @@ class BackupMade(NamedTuple):
 
 class BackupRun:
     def __init__(
-        self, store: Store, folder: Path | None, state: BackupState, file: Path, now: int, chance: Chance = SYSTEM
+        self, store: Store, folder: Path | None, state: BackupState, file: Path, now: int, chance: Chance = SYSTEM,
+        *, to_server: bool = False,
     ) -> None:  # fmt: skip
-        """`folder` is that of the profile, for its settings. `state` has the key."""
+        """`folder` is that of the profile, for its settings. `state` has the key. `to_server`: the file is what the
+        server is to have (`server_copy.py`)."""
+        self._to_server, self._backup_id = to_server, chance.draw(ID_BYTES)
         self._store, self._state, self._file, self._now = store, state, file, now
         self._settings = changed(folder) if folder is not None else {}
         self._nonce = chance.draw(SEGMENT_NONCE_BYTES)
@@ -156,13 +161,24 @@ class BackupRun:
             replace(
                 state, head=self._state.head, key=self._state.key, file=str(self._file), at=self._now,
                 messages=self._messages, segments=len(written.segments), size=written.size, whole_size=whole_size,
-                link=written.link,
+                link=written.link, server=self._server_copy(state.server, is_whole=is_whole),
             ),
         )  # fmt: skip
+        identity = self._store.identity()
+        assert identity is not None
+        note_made(self._store, lineage_of(self._state.head), identity.device, self._now)
         self._store.drop_changes(self._upto)
         return BackupMade(
             self._file, self._now, self._messages, self.done, written.size, len(written.segments), is_whole
         )
+
+    def _server_copy(self, former: ServerCopy | None, *, is_whole: bool) -> ServerCopy | None:
+        """A file that was written as a whole is another backup; the server keeps the former one until it has this."""
+        if not self._to_server:
+            return None
+        if former is not None and not is_whole:
+            return former
+        return ServerCopy(self._backup_id, retired=former.all_blobs if former else ())
 
     def abandon(self) -> None:
         """It failed, or is not wanted any more. The former file stays."""
@@ -172,10 +188,10 @@ class BackupRun:
 
 def make_backup(
     store: Store, folder: Path | None, state: BackupState, file: Path, now: int, progress: Progress | None = None,
-    chance: Chance = SYSTEM,
+    chance: Chance = SYSTEM, *, to_server: bool = False,
 ) -> BackupMade:  # fmt: skip
     """A backup at once, on this thread. Raises BackupError, StoreFailed."""
-    run = BackupRun(store, folder, state, file, now, chance)
+    run = BackupRun(store, folder, state, file, now, chance, to_server=to_server)
     try:
         run.begin()
         store.commit()

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from nightmail.client.errors import BackupOfAnother, ClientError, Misused
+from nightmail.client.errors import BackupOfAnother, BackupOlder, ClientError, Misused
 from nightmail.client.limits import ClientLimits
 from nightmail.client.machine.machine import Machine
 from nightmail.client.own_devices.contact_sync import is_noted
@@ -24,6 +24,7 @@ from nightmail.e2ee.chance import SYSTEM, Chance
 from .forms import BackupPart
 from .looking import BackupInfo, OpenBackup
 from .making import Progress
+from .newest import newer_than
 
 
 class Restored(NamedTuple):
@@ -43,8 +44,22 @@ def check_account(info: BackupInfo, identity: Identity | None) -> Identity:
     return identity
 
 
-def restore(profile: Profile, opened: OpenBackup, now: int, progress: Progress | None = None) -> Restored:
-    """All of it, or nothing. No client may use the profile meanwhile. Raises BackupError, Misused, StoreFailed."""
+def check_newest(opened: OpenBackup, store: Store) -> None:
+    """Raises BackupOlder if this device knows of a newer one than this: somebody has put an older copy in its place."""
+    newest = newer_than(store, opened.lineage, opened.info.at)
+    if newest is not None:
+        raise BackupOlder(opened.info.at, newest)
+
+
+def restore(
+    profile: Profile, opened: OpenBackup, now: int, progress: Progress | None = None, *, may_be_older: bool = False
+) -> Restored:
+    """All of it, or nothing. No client may use the profile meanwhile. Raises BackupError, Misused, StoreFailed.
+
+    `may_be_older`: the person knows that there was a newer one, and wants this.
+    """
+    if not may_be_older:
+        check_newest(opened, profile.store)
     wanted = next((part.settings for part in opened.parts()), dict[str, float]())
     restored = restore_into(profile.store, opened, now, progress)
     _restore_settings(profile.path, wanted)

@@ -19,6 +19,30 @@ ERRAND = "backup"
 EVERY_MS_MIN, EVERY_MS_MAX = 60_000, 365 * DAY_MS
 
 
+class PendingPart(Struct, frozen=True):
+    """A part of the file that is on its way to the server."""
+
+    blob: str
+    start: int
+    end: int
+
+
+class ServerCopy(Struct, frozen=True):
+    """What the server has of the file."""
+
+    id: bytes
+    sent: int = 0
+    """Bytes of the file, from its beginning on."""
+    blobs: tuple[str, ...] = ()
+    pending: PendingPart | None = None
+    retired: tuple[str, ...] = ()
+    """Blobs of the backup that this one replaces: to be removed once this one is whole there."""
+
+    @property
+    def all_blobs(self) -> tuple[str, ...]:
+        return (*self.blobs, *([self.pending.blob] if self.pending else []), *self.retired)
+
+
 class BackupState(Struct, frozen=True):
     head: bytes
     key: bytes
@@ -35,6 +59,14 @@ class BackupState(Struct, frozen=True):
     link: bytes = b""
     """The chain after its last segment: a file with another one was written by somebody else."""
 
+    server: ServerCopy | None = None
+    """The backup is for the server; None: it is for the person to keep."""
+
+    @property
+    def owes(self) -> bool:
+        """Whether the server lacks something of the newest one."""
+        return self.server is not None and (self.server.sent < self.size or bool(self.server.retired))
+
     def __repr__(self) -> str:
         return f"<backup to {self.file!r}>"
 
@@ -44,7 +76,9 @@ class BackupState(Struct, frozen=True):
     @property
     def due(self) -> int | None:
         """When a running client makes the next one."""
-        return self.at + self.every_ms if self.every_ms and self.file else None
+        if not self.every_ms or not self.file:
+            return None
+        return self.at if self.owes else self.at + self.every_ms
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -293,6 +293,11 @@ class Machine:
         self._at(now)
         self._own.contact_sync.learn(account, handle)
 
+    def backup_made(self, now: int) -> None:
+        """A backup was made and noted (`backup/newest.py`); the other own devices are told."""
+        self._at(now)
+        self._own.backup_sync.step()
+
     def past(self, now: int) -> Past:
         """What another device knew before this one. Take a turn after each use."""
         self._at(now)

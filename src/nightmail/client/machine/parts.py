@@ -34,6 +34,7 @@ from nightmail.client.outbox.stream import OutgoingStream
 from nightmail.client.outbox.streams import Streams
 from nightmail.client.outbox.successors import Successors
 from nightmail.client.outbox.ticks import Ticks
+from nightmail.client.own_devices.backup_sync import BackupSync
 from nightmail.client.own_devices.contact_sync import ContactSync
 from nightmail.client.own_devices.controls import Control
 from nightmail.client.own_devices.device_linking import DeviceLinking
@@ -141,9 +142,10 @@ class OwnDeviceParts:
         self.contact_sync = ContactSync(context, e2ee, outbox)
         self.timer_sync = TimerSync(context, outbox, timer_changes, inbox.show)
         self.schedule_sync = ScheduleSync(context, e2ee, outbox, scheduling)
+        self.backup_sync = BackupSync(context, e2ee, outbox)
         self.linking = DeviceLinking(
             context, e2ee, outbox, self.move_out, self.revocations, self.contact_sync, self.timer_sync, group_sync,
-            self.schedule_sync,
+            self.schedule_sync, self.backup_sync,
         )  # fmt: skip
         self.read_sync = ReadSync(context, e2ee.believed, outbox, read_marks)
         self.received: dict[int, Callable[[int, bytes], None]] = {
@@ -155,6 +157,7 @@ class OwnDeviceParts:
             Control.TIMERS: self.timer_sync.take,
             Control.GROUPS: group_sync.take,
             Control.SCHEDULES: self.schedule_sync.take,
+            Control.BACKUPS: self.backup_sync.take,
         }
         """Control message → who takes it, as (device that sent it, data). `Pairing` looks for PROVISION by itself."""
         self.accepted: dict[int, Callable[[Outgoing], None]] = {
@@ -276,6 +279,7 @@ class Parts:
             self.own.revocations.connected()
             self.own.linking.connected()
             self.own.move_out.connected()
+            self.own.backup_sync.step()
 
     def lost(self) -> None:
         """The connection is gone."""

@@ -9,6 +9,7 @@ revocations.py       devices that must be revoked
 move_out.py          the account moves away from this device
 move_in.py           the account moves to this device
 read_sync.py         what was read on one device is read on all
+backup_sync.py       the newest backups are known to all
 contact_sync.py      contacts and blocks are the same on all
 controls.py          the control messages for all of this
 """

@@ -22,6 +22,7 @@ from nightmail.model.words import Kind, Lane
 
 Item = TypeVar("Item")
 
+BACKUPS_MAX, LINEAGE_BYTES = 64, 16
 NAME_CHARS = 256
 """The longest name or handle of a contact."""
 
@@ -60,6 +61,8 @@ class Control(IntEnum):
     """To a new device of one's own: where each group stands."""
     SCHEDULES = 15
     """To all devices: a message for later; to a new device: all of them."""
+    BACKUPS = 16
+    """To all devices: a backup was made; to a new device: the newest ones that are known."""
 
 
 class SharedSchedule(Struct, frozen=True, array_like=True):
@@ -248,6 +251,7 @@ _part = msgspec.msgpack.Decoder(HistoryPart).decode
 _timers = msgspec.msgpack.Decoder(list[TimerSet]).decode
 _schedules = msgspec.msgpack.Decoder(list[SharedSchedule]).decode
 _contacts = msgspec.msgpack.Decoder(ContactsPart).decode
+_backups = msgspec.msgpack.Decoder(list[tuple[bytes, int, int]]).decode
 
 
 def control(number: Control, data: bytes) -> bytes:
@@ -323,6 +327,23 @@ def schedules_of(data: bytes) -> list[SharedSchedule]:
         raise BadEncoding("control message", "schedules") from None
     for each in said:
         each.check()
+    return said
+
+
+def backups(said: list[tuple[bytes, int, int]]) -> bytes:
+    """Backups, each as its lineage, when it was made, and by which device."""
+    return control(Control.BACKUPS, _encode(said))
+
+
+def backups_of(data: bytes) -> list[tuple[bytes, int, int]]:
+    try:
+        said = _backups(data)
+    except msgspec.DecodeError:
+        raise BadEncoding("control message", "backups") from None
+    if len(said) > BACKUPS_MAX or any(
+        len(lineage) != LINEAGE_BYTES or not 0 < at < 1 << 62 or not 0 < by < 1 << 62 for lineage, at, by in said
+    ):
+        raise BadEncoding("control message", "a backup that is none")
     return said
 
 

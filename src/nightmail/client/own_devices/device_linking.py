@@ -31,6 +31,7 @@ from nightmail.e2ee.identity import Address, PublicIdentity
 from nightmail.e2ee.peers import Peer
 from nightmail.e2ee.provision import make_provision
 
+from .backup_sync import BackupSync
 from .contact_sync import ContactSync
 from .controls import Control, control
 from .move_out import MoveOut
@@ -78,11 +79,12 @@ class DeviceLinking:
     def __init__(
         self, context: Context, e2ee: E2eeSealer, outbox: Outbox, move_out: MoveOut, revocations: Revocations,
         contact_sync: ContactSync, timer_sync: TimerSync, group_sync: GroupSync, schedule_sync: ScheduleSync,
+        backup_sync: BackupSync,
     ) -> None:  # fmt: skip
         self._context, self._e2ee, self._outbox = context, e2ee, outbox
         self._move_out, self._revocations = move_out, revocations
         self._contact_sync, self._timer_sync = contact_sync, timer_sync
-        self._group_sync, self._schedule_sync = group_sync, schedule_sync
+        self._group_sync, self._schedule_sync, self._backup_sync = group_sync, schedule_sync, backup_sync
         self.timer = Timer(context, self.step)
 
     def begin(self, pending: PendingLink) -> None:
@@ -139,6 +141,7 @@ class DeviceLinking:
         self._timer_sync.send_all(device)
         self._group_sync.send_all(device)
         self._schedule_sync.send_all(device)
+        self._backup_sync.send_all(device)
         context.store.drop_errand(name)
         e2ee.sessions.confirm_pending(device)
         if pending.hand_over:

@@ -1,7 +1,7 @@
-"""`nightmail backup`: an encrypted file with the history of a profile, and the way back from it.
+"""`nightmail backup`: an encrypted file with the history of a profile, here or on the server; and the way back from it.
 
 Knows:   that a restore shows whose backup it is, from when and how large, before it changes anything.
-Touches: the profile, without a connection; the file of the backup.
+Touches: the profile, without a client; the file of the backup.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,23 +23,35 @@ from nightmail.cli.durations import Duration, duration_words
 from nightmail.cli.errors import Exit, Failure
 from nightmail.cli.json_shapes import time_fields
 from nightmail.cli.output import as_json_option, clock, console, plain, print_json
-from nightmail.cli.profiles import chosen, profile_option
-from nightmail.cli.unlocking import can_ask, secret_for
+from nightmail.cli.profiles import chosen, profile_option, server_options
+from nightmail.cli.server_backups import (
+    TRANSFER_S,
+    copies_of,
+    fetched,
+    forget_backup,
+    list_backups,
+    opened_profile,
+    push,
+)
+from nightmail.cli.sizes import size_words
+from nightmail.cli.unlocking import can_ask
+from nightmail.cli.waiting import timeout_option
 from nightmail.client.backup.automatic import check_interval, whole_path
 from nightmail.client.backup.looking import BackupInfo, OpenBackup, kept_by, open_backup, open_own
 from nightmail.client.backup.making import BackupMade, Progress, make_backup, state_with
-from nightmail.client.backup.restoring import check_account, restore
+from nightmail.client.backup.restoring import check_account, check_newest, restore
 from nightmail.client.backup.schedule import BackupState, put_state, state_in
 from nightmail.client.backup.secret import BackupSecret, new_recovery_code
+from nightmail.client.backup.server_copy import server_file
 from nightmail.client.errors import Misused
 from nightmail.client.profile.profile import Profile
 
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.group("backup", short_help="Save the history in an encrypted file, and restore it on a new device.")
+@click.group("backup", short_help="Save the history, encrypted, and restore it on a new device.")
 def command() -> None:
-    """Save the history of a profile in an encrypted file, and restore it on a new device.
+    """Save the history of a profile in an encrypted file, here or on the server, and restore it on a new device.
 
     The file holds messages, contacts, verified identities and settings. A recovery code or a passphrase opens it, and
     nothing else does. Messages that disappear are not in it.
@@ -52,26 +64,43 @@ def command() -> None:
     "--by", type=click.Choice(["code", "passphrase"]),
     help="What opens the backup from now on: a new recovery code, or a passphrase. The first time, a code.",
 )  # fmt: skip
+@click.option("--to", type=click.Choice(["file", "server"]), help="Keep it in FILE, or on the server.")
 @secret_file_option
 @profile_option
+@server_options
+@timeout_option(TRANSFER_S)
 @as_json_option
-def create(file: Path | None, by: str | None, secret_file: str | None, profile: str | None, as_json: bool) -> None:
-    """Save what is new in FILE; without FILE, where the last backup is.
+def create(
+    file: Path | None, by: str | None, to: str | None, secret_file: str | None, profile: str | None,
+    servers: tuple[str, ...], ca_file: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Save what is new in FILE, or with --to server on the server; with neither, where the last backup is.
 
     The first time, everything is saved, and a recovery code is shown: twelve words, shown once. Write them down.
     Later backups add what has changed, and need no code.
     """
     path = chosen(profile)
-    with _opened(path) as opened:
+    with opened_profile(path) as opened:
         former = state_in(opened.store)
-        if file is None and (former is None or not former.file):
-            raise click.UsageError("Name the file for the first backup.")
+        on_server = server_file(path)
+        where = on_server if to == "server" else _place(file, former)
+        if to == "server" and file is not None:
+            raise click.UsageError("Name a file, or --to server; not both.")
+        if where is None or (to == "file" and where == on_server):
+            raise click.UsageError("Name the file for the first backup, or keep it on the server: --to server.")
+        to_server = where == on_server
+        copies = copies_of(opened, servers, ca_file) if to_server else None
         secret = _new_secret(by or ("" if former else "code"), secret_file)
         state = state_with(former, secret)
-        where = whole_path(file) if file is not None else Path(state.file)
-        with _progress(as_json) as progress:
-            made = make_backup(opened.store, path, state, where, _now(), progress)
-    _print_made(made, secret, as_json=as_json)
+        with progress_bar(as_json) as progress:
+            made = make_backup(opened.store, path, state, where, _now(), progress, to_server=to_server)
+        # The code first: whatever becomes of the way to the server, later backups are under it.
+        _print_made(made, secret, to_server=to_server, as_json=as_json)
+        if copies is not None:
+            with progress_bar(as_json, "bytes") as progress:
+                push(copies, opened.store, progress)
+            if not as_json:
+                console().print("The server has it.", markup=False)
 
 
 @command.command()
@@ -85,7 +114,7 @@ def show(file: Path | None, secret_file: str | None, profile: str | None, as_jso
     Without FILE, show where this profile's last backup is, and how often one is made.
     """
     if file is None:
-        with _opened(chosen(profile)) as opened:
+        with opened_profile(chosen(profile)) as opened:
             state = state_in(opened.store)
         _print_state(state, as_json=as_json)
         return
@@ -97,25 +126,43 @@ def show(file: Path | None, secret_file: str | None, profile: str | None, as_jso
 
 
 @command.command("restore")
-@click.argument("file", type=FILE)
+@click.argument("file", metavar="FILE|ID", required=False)
+@click.option("--from", "place", type=click.Choice(["file", "server"]), default="file", show_default=True,
+              help="Where the backup is. On the server it has an ID; without one, the newest is meant.")  # fmt: skip
 @secret_file_option
+@click.option("--older", is_flag=True, help="Restore it although a device of the account knows of a newer one.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @profile_option
+@server_options
+@timeout_option(TRANSFER_S)
 @as_json_option
-def put_back(file: Path, secret_file: str | None, yes: bool, profile: str | None, as_json: bool) -> None:
-    """Put the backup in FILE into this profile, which was registered again or linked.
+def put_back(
+    file: str | None, place: str, secret_file: str | None, older: bool, yes: bool, profile: str | None,
+    servers: tuple[str, ...], ca_file: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Put a backup into this profile, which was registered again or linked.
 
-    First the whole file is verified, and its date and size are shown: an older copy of the file is a backup like any
-    other. What is in the profile stays, nothing is shown twice, and other people see that your key has changed if
-    you have registered again.
+    First all of it is verified, and its date and size are shown: where no device of the account remembers a newer one,
+    an older copy is a backup like any other. What is in the profile stays, nothing is shown twice, and other people see
+    that your key has changed if you have registered again.
     """
-    with _opened(chosen(profile)) as opened:
-        found = _own_backup(opened, file) or open_backup(file, secret_of(file, secret_file))
+    if file is None and place == "file":
+        raise click.UsageError("Name the file of the backup, or fetch it from the server: --from server.")
+    path = chosen(profile)
+    with opened_profile(path) as opened, ExitStack() as used:
+        where = Path(file or "")
+        if place == "server":
+            with progress_bar(as_json, "bytes") as progress:
+                copies = copies_of(opened, servers, ca_file)
+                where = used.enter_context(fetched(copies, file or "", path, progress))
+        found = _own_backup(opened, where) or open_backup(where, secret_of(where, secret_file))
         check_account(found.info, opened.store.identity())
+        if not older:
+            check_newest(found, opened.store)
         if not yes:
             _confirm(found.info)
-        with _progress(as_json) as progress:
-            restored = restore(opened, found, _now(), progress)
+        with progress_bar(as_json) as progress:
+            restored = restore(opened, found, _now(), progress, may_be_older=older)
     if as_json:
         print_json({**_info_json(found.info), "restored": restored.messages, "contacts": restored.contacts})
     else:
@@ -135,7 +182,7 @@ def put_schedule(every: int, profile: str | None, as_json: bool) -> None:
     It goes where the last backup is: make a first one with nightmail backup create.
     """
     check_interval(every)
-    with _opened(chosen(profile)) as opened:
+    with opened_profile(chosen(profile)) as opened:
         if (state := state_in(opened.store)) is None:
             raise Misused("there is no backup yet: make a first one with `nightmail backup create FILE`")
         state = replace(state, every_ms=every)
@@ -144,16 +191,17 @@ def put_schedule(every: int, profile: str | None, as_json: bool) -> None:
     _print_state(state, as_json=as_json)
 
 
+command.add_command(list_backups)
+command.add_command(forget_backup)
+
+
 # --- the profile ------------------------------------------------------------------------------
 
 
-@contextmanager
-def _opened(path: Path) -> Generator[Profile]:
-    profile = Profile(path, secret_for(path))
-    try:
-        yield profile
-    finally:
-        profile.close()
+def _place(file: Path | None, former: BackupState | None) -> Path | None:
+    if file is not None:
+        return whole_path(file)
+    return Path(former.file) if former and former.file else None
 
 
 def _own_backup(profile: Profile, file: Path) -> OpenBackup | None:
@@ -193,30 +241,29 @@ def _confirm(info: BackupInfo) -> None:
 
 
 @contextmanager
-def _progress(as_json: bool) -> Generator[Progress | None]:
+def progress_bar(as_json: bool, what: str = "messages") -> Generator[Progress | None]:
     """A bar on a terminal's standard error; nothing for scripts."""
     if as_json or not sys.stderr.isatty():
         yield None
         return
     with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("messages", total=None)
+        task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total or None)
 
 
-def _print_made(made: BackupMade, secret: BackupSecret | None, *, as_json: bool) -> None:
-    code = shown(secret) if secret is not None else None
+def _print_made(made: BackupMade, secret: BackupSecret | None, *, to_server: bool, as_json: bool) -> None:
     if as_json:
         shape: dict[str, Any] = {
             "file": str(made.file), **time_fields("at", made.at), "messages": made.messages, "saved": made.saved,
-            "bytes": made.size, "segments": made.segments, "whole": made.is_whole,
+            "bytes": made.size, "segments": made.segments, "whole": made.is_whole, "on_server": to_server,
         }  # fmt: skip
-        print_json({**shape, "recovery_code": secret.text} if code and secret else shape)
+        print_json({**shape, "recovery_code": secret.text} if secret and shown(secret) else shape)
         return
-    page = console()
     what = "Saved everything" if made.is_whole else f"Added {made.saved:,} new or changed messages"
-    page.print(f"{what}: {made.messages:,} messages, {_size(made.size)}, in {made.file}.", markup=False)
-    if code:
-        page.print(
+    where = "for the server" if to_server else f"in {made.file}"
+    console().print(f"{what}: {made.messages:,} messages, {size_words(made.size)}, {where}.", markup=False)
+    if secret and (code := shown(secret)):
+        console().print(
             f"\nOnly this recovery code opens it. It is not shown again; write it down:\n\n{code}\n", markup=False
         )
 
@@ -232,7 +279,7 @@ def _info_json(info: BackupInfo) -> dict[str, Any]:
 def _print_info(info: BackupInfo, page: Console) -> None:
     for name, value in (
         ("backup of", info.handle), ("made at", clock(info.at)), ("messages", f"{info.messages:,}"),
-        ("size", _size(info.size)), ("opened by", f"a {info.kept_by}"),
+        ("size", size_words(info.size)), ("opened by", f"a {info.kept_by}"),
     ):  # fmt: skip
         page.print(f"{name:10} {plain(value)}", markup=False)
 
@@ -254,10 +301,6 @@ def _print_state(state: BackupState | None, *, as_json: bool) -> None:
     often = f"every {duration_words(state.every_ms)}, while a client runs" if state.every_ms else "only when asked"
     for name, value in (
         ("file", state.file), ("made at", clock(state.at)), ("messages", f"{state.messages:,}"),
-        ("size", _size(state.size)), ("opened by", f"a {kept_by(state.head)}"), ("made", often),
+        ("size", size_words(state.size)), ("opened by", f"a {kept_by(state.head)}"), ("made", often),
     ):  # fmt: skip
         console().print(f"{name:10} {plain(value)}", markup=False)
-
-
-def _size(size: int) -> str:
-    return f"{size / 1_048_576:.1f} MiB" if size >= 1_048_576 else f"{-(-size // 1_024):,} KiB"
