@@ -32,19 +32,19 @@ def collections() -> list[int]:
     return [each["collections"] for each in gc.get_stats()]
 
 
-def test_a_tick_collects_when_there_are_many_new_objects_and_looks_at_older_ones_sometimes() -> None:
+def test_a_turn_ends_with_a_collection_when_there_are_many_new_objects_and_looks_at_older_ones_sometimes() -> None:
     thresholds = gc.get_threshold()
     # Otherwise Python collects by itself while the test makes objects.
     gc.set_threshold(1_000_000, *thresholds[1:])
     try:
         gc.collect()
         collector, before = Collector(), collections()
-        collector.tick()
+        collector.end_turn()
         assert collections() == before
         kept: list[list[object]] = []
         for _ in range(OLDER_EVERY):
             kept += [[] for _ in range(YOUNG)]
-            collector.tick()
+            collector.end_turn()
         assert [now - then for now, then in zip(collections(), before, strict=True)] == [OLDER_EVERY - 1, 1, 0]
     finally:
         gc.set_threshold(*thresholds)

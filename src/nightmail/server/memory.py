@@ -14,13 +14,13 @@ M_ARENA_MAX = -8
 ARENAS = 2
 """Heaps of the C library. By default every thread may get one, and each keeps the largest that it ever needed."""
 
-THRESHOLDS = (50_000, 1_000, 1_000)
+THRESHOLDS = (50_000, 1_000, 4_000)
 """Of Python's own collections. They come in the middle of a turn and look at 50,000 new objects or more, so they are
-left for what happens between two ticks."""
-YOUNG = 5_000
-"""New objects from which on a tick collects them. Each costs a quarter of a microsecond, or four times as much while
-other processes have the cache."""
-OLDER_EVERY = 3
+left for a turn that makes as many."""
+YOUNG = 2_000
+"""New objects from which on the end of a turn collects them. Each costs a quarter of a microsecond, or four times as
+much while other processes have the cache."""
+OLDER_EVERY = 2
 """So often, the objects that outlived the collections since are looked at once more. Then they count as old, and Python
 looks at them when there are many more of them."""
 
@@ -37,7 +37,8 @@ class Collector:
         gc.freeze()
         gc.set_threshold(*THRESHOLDS)
 
-    def tick(self) -> None:
+    def end_turn(self) -> None:
+        """Often, so that there is little to look at: live messages wait for a collection."""
         if gc.get_count()[0] >= YOUNG:
             self._collections += 1
             gc.collect(0 if self._collections % OLDER_EVERY else 1)

@@ -254,6 +254,7 @@ class Node:
         self._flushing = False
         self.gateway.flush()
         self.heart.loop.flush()
+        self.collector.end_turn()
 
     def _tick(self) -> None:
         loop = self._event_loop
@@ -280,7 +281,7 @@ class Node:
         if self.media:
             self.media.keeper.tick()
         self.gateway.tick(pace())
-        self.collector.tick()
+        self.collector.end_turn()
         self._ticks += 1
         if self._ticks % SLOW_TICKS == 0:
             self.listener.refresh()
