@@ -95,6 +95,9 @@ class GroupHistory:
         """Device → what it has seen."""
         self.memberships: dict[tuple[int, int], dict[int, int]] = {}
         """(Group, account) → first number → last one (0: it has not ended), by notices that its devices saw."""
+        self._joins: dict[tuple[int, int], set[int]] = {}
+        self._ends: dict[tuple[int, int], set[int]] = {}
+        """(Group, account) → first and last numbers, by the same notices. They may come in any order."""
         self.removed: set[tuple[int, int]] = set()
         """(Group, account) that was removed, or left, by a notice that anybody saw."""
         self.ended: dict[tuple[int, int], set[int]] = {}
@@ -162,18 +165,20 @@ class GroupHistory:
             raise Broken("one number, one message", f"{group:x} {seq} is {first} and {message}")
 
     def _note_notice(self, account: int, entry: Entry) -> None:
-        notice = decode_notice(entry.ciphertext)
-        spans = self.memberships.setdefault((entry.to, account), {})
+        notice, where = decode_notice(entry.ciphertext), (entry.to, account)
+        joins, ends = self._joins.setdefault(where, set()), self._ends.setdefault(where, set())
         self._note_ended(entry)
         if notice.kind is NoticeKind.JOINED and notice.account == account:
-            spans.setdefault(notice.since, 0)
+            joins.add(notice.since)
         elif notice.kind is NoticeKind.CHANGED:
             chained = decode_change(notice.blob)
             left = isinstance(chained.change, Departure) and chained.actor == account
             removed = isinstance(chained.change, Removal) and account in chained.change.accounts
             if left or removed:
-                begun = max((since for since in spans if since <= entry.group_seq), default=0)
-                spans[begun] = entry.group_seq
+                ends.add(entry.group_seq)
+        spans = self.memberships[where] = dict.fromkeys(sorted(joins), 0)
+        for end in sorted(ends, reverse=True):
+            spans[max((since for since in joins if since <= end), default=0)] = end
 
     def _note_ended(self, entry: Entry) -> None:
         notice, group = decode_notice(entry.ciphertext), entry.to

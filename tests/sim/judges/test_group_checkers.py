@@ -1,13 +1,18 @@
 # pyright: reportPrivateUsage=false
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
-from nightmail.model.ids import device_id, log_of
+from nightmail.model.group_chain import SIGNATURE_BYTES, ChainedChange, encode_change
+from nightmail.model.group_notices import GroupNotice, NoticeKind, encode_notice
+from nightmail.model.ids import account_id, device_id, log_of
+from nightmail.model.roster import Removal
 from nightmail.model.rows import GroupEntry
 from nightmail.model.words import Kind, Lane, MessageState, Reason
 from sim.judges.group_checkers import _check_news
-from sim.judges.group_history import Stream
+from sim.judges.group_history import GroupHistory, Stream
 from sim.world.group_device import GroupDevice
 from sim.world.group_town import GroupTown
 from sim.world.world import Broken, World
@@ -61,3 +66,25 @@ def test_what_expired_in_the_groups_log_excuses_nothing_about_a_mailbox() -> Non
         club.judge()
     club.fails(club.ben.number)
     club.judge()
+
+
+def a_notice(seq: int, notice: GroupNotice) -> GroupEntry:
+    return GroupEntry(
+        0, GROUP, 0, "x", encode_notice(notice), Kind.CONTROL, None, 1, 0, b"", group_seq=seq, epoch=1, lane=Lane.NORMAL
+    )
+
+
+def test_it_does_not_matter_in_which_order_a_membership_is_heard_of() -> None:
+    ada, ben = account_id("ada"), account_id("ben")
+    removal = ChainedChange(GROUP, bytes(32), device_id(ada, 1), 1, Removal((ben,)), bytes(32))
+    blob = encode_change(removal) + bytes(SIGNATURE_BYTES)
+    notices = (
+        a_notice(2, GroupNotice(NoticeKind.JOINED, ben, 1, since=2)),
+        a_notice(8, GroupNotice(NoticeKind.CHANGED, ada, 2, blob=blob)),
+        a_notice(20, GroupNotice(NoticeKind.JOINED, ben, 3, since=20)),
+    )
+    for order in permutations(enumerate(notices, 1)):
+        history = GroupHistory()
+        for place, notice in order:
+            history.shown(device_id(ben, 1), (Lane.NORMAL, place), notice)
+        assert history.memberships[GROUP, ben] == {2: 8, 20: 0}
