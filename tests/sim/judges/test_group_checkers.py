@@ -69,14 +69,13 @@ def test_what_expired_in_the_groups_log_excuses_nothing_about_a_mailbox() -> Non
 
 
 def a_notice(seq: int, notice: GroupNotice) -> GroupEntry:
-    return GroupEntry(
-        0, GROUP, 0, "x", encode_notice(notice), Kind.CONTROL, None, 1, 0, b"", group_seq=seq, epoch=1, lane=Lane.NORMAL
-    )
+    said = encode_notice(notice)
+    return GroupEntry(0, GROUP, 0, "x", b"", Kind.CONTROL, None, 1, 0, said, group_seq=seq, epoch=1, lane=Lane.NORMAL)
 
 
 def test_it_does_not_matter_in_which_order_a_membership_is_heard_of() -> None:
     ada, ben = account_id("ada"), account_id("ben")
-    removal = ChainedChange(GROUP, bytes(32), device_id(ada, 1), 1, Removal((ben,)), bytes(32))
+    removal = ChainedChange(GROUP, b"h" * 32, device_id(ada, 1), 1, Removal((ben,)), bytes(32))
     blob = encode_change(removal) + bytes(SIGNATURE_BYTES)
     notices = (
         a_notice(2, GroupNotice(NoticeKind.JOINED, ben, 1, since=2)),
