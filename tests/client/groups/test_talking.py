@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nightmail.client.events import QueueEmpty
 from nightmail.client.group_events import GroupUpdated
+from nightmail.client.messages import Message
 from nightmail.client.store.group_rows import GroupStanding
 from nightmail.model.records import GroupSealed, GroupSent
 from nightmail.model.roster import Departure, Removal, Role, RoleChange
@@ -29,6 +30,18 @@ def test_everybody_reads_what_anybody_writes() -> None:
         town.settle()
     for person in people:
         assert texts(person, group) == ["one", "two", "three"]
+
+
+def test_a_newcomer_hears_of_the_group_before_it_hears_what_is_written_there() -> None:
+    town, people = a_town("ada", "bob")
+    ada, bob = people
+    bob.cut()
+    group = a_group(town, *people)
+    writes(ada, group, "hello")
+    town.settle()
+    bob.connect()
+    town.settle()
+    assert [type(event) for event in bob.events if isinstance(event, GroupUpdated | Message)] == [GroupUpdated, Message]
 
 
 def test_a_message_is_sealed_once_for_everybody() -> None:

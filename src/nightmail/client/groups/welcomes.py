@@ -201,9 +201,10 @@ class Welcomes:
         except Rejected as error:
             context.tell(GroupBroken(group, pages.said.name, str(error)))
             return
-        self.begin(pages.said, known, item.epoch, pages.states)
         by = account_of(pages.device)
+        # Before what waited for the welcome is shown: its reader is to know where it stands.
         context.tell(GroupUpdated(group, pages.said.name, UpdateKind.JOINED, by, context.handle(by)))
+        self.begin(pages.said, known, item.epoch, pages.states)
 
     def begin(self, said: controls.GroupStart, known: Membership, epoch: int, states: dict[int, int]) -> None:
         """This device knows the group from now on."""
