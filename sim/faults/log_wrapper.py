@@ -26,6 +26,10 @@ class LogWrapper:
         return self.log.is_full
 
     @property
+    def span(self) -> int:
+        return self.log.span
+
+    @property
     def batch_bytes_max(self) -> int:
         return self.log.batch_bytes_max
 

@@ -1,8 +1,10 @@
 """A partitioned log that many append to: ordered, replicated, and not always clear about what happened.
 
 An append may be lost, or be there although nobody said so, now or later; one that carries several
-records may lose the first and keep the rest, as a producer does that retries out of order. For a long
-time it may take no append at all, as one with too few replicas: what it has can still be read.
+records may lose the first and keep the rest, as a producer does that retries out of order. One that is durable
+may be answered without its place, as after a retry that the log recognized. In some worlds each batch has a span of
+numbers of its own, as in a log that numbers batches and not records. For a long time it may take no append at all,
+as one with too few replicas: what it has can still be read.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from nightmail.engine.cluster.ports import Follower
+from nightmail.engine.cluster.ports import PLACE_UNKNOWN, Follower
 from nightmail.engine.ports import Failed, Stored, TrimmedAway
 from nightmail.model.ids import SERVER
 from nightmail.model.records import AnyBody, Forwarded, decode_record
@@ -58,6 +60,9 @@ class Partition:
         self._store(at, records)
 
     def _answer(self, first: int, done: Callable[[int | None], None]) -> None:
+        if self._world.maybe(self._faults.rate):
+            self._world.hit("append durable without its place")
+            first = PLACE_UNKNOWN
         self._world.later(self._world.between(0, self._faults.slow_ms), lambda: done(first))
 
     def _store(self, at: int, records: Sequence[bytes]) -> int:
@@ -66,8 +71,8 @@ class Partition:
             if record.startswith(FROM_SERVER):
                 self._count(decode_record(record).body)
         self._starts[first] = len(self.batches)
-        self.batches.append(Stored(first, at, list(records)))
-        self.last += len(records)
+        self.batches.append(stored := Stored(first, at, list(records), self._faults.span))
+        self.last = stored.last
         for following in list(self.followings):
             following.wake()
         return first
@@ -99,6 +104,7 @@ class PartitionFaults:
         self.rate = world.chance.choice((0.0, 0.02, 0.1)) if on else 0.0
         self.slow_ms = world.chance.choice((0, 5, 30))
         self.late_ms = world.chance.choice((10, 2_000))
+        self.span = world.chance.choice((1, 4_096))
 
 
 class Outages:
@@ -174,7 +180,7 @@ class SimSharedLog:
 
     def __init__(self, world: World, partitions: Sequence[Partition], faults: PartitionFaults) -> None:
         self._world, self._partitions, self._faults = world, partitions, faults
-        self.batch_bytes_max = 1 << 30
+        self.batch_bytes_max, self.span = 1 << 30, faults.span
 
     @property
     def shards(self) -> int:

@@ -13,6 +13,10 @@ a version). An entry is removed only when it is acknowledged or dropped as of th
 row says so to every reader. A forward is removed only when the other shard's log has it, and is dropped there
 by its number when it is told again. A block of the delivery log is removed for its age, and its bytes are old news.
 What comes back is rubbish that takes space until the next trim of its row or queue: never a wrong answer.
+
+A pointer is a cell that is written with itself as its timestamp, at a quorum, and read back at a quorum: so the
+greatest one stands. A write that timed out may be seen by one read; that read repairs the replicas before it answers
+(read_repair = 'BLOCKING'), so every later read sees it, too.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -98,8 +102,39 @@ class _Partition(Generic[T]):
         return sorted((number, value) for number, (_, value) in seen._cells.items() if low <= number <= high)
 
 
+class _Pointer:
+    """What a quorum has, and what only some replicas may have."""
+
+    def __init__(self) -> None:
+        self.stands = 0
+        self.unsure: list[Callable[[_Pointer], None]] = []
+
+    def put(self, upto: int) -> None:
+        self.stands = max(self.stands, upto)
+
+    def read(self, chance: Random) -> int:
+        """Where it stands, if this read is the one that has moved it there; else 0."""
+        before = self.stands
+        for write in self.unsure:
+            if chance.random() < 0.5:
+                write(self)
+        return self.stands if self.stands > before else 0
+
+
+class _Unsure(Protocol):
+    """What may be changed by a write that timed out."""
+
+    @property
+    def unsure(self) -> list[Any]: ...
+
+
+C = TypeVar("C", bound=_Unsure)
+
+
 class SimWideStore:
     """All shards. Owners share one."""
+
+    at_once = 256
 
     def __init__(self, chance: Random, later: Later, faults: Faults | None = None, *, resurrects: bool = False) -> None:
         self.faults = faults or Faults()
@@ -116,7 +151,7 @@ class SimWideStore:
             lambda: _Partition(resurrects=resurrects)
         )
         self._blocks: dict[int, _Partition[NotesBlock]] = defaultdict(lambda: _Partition(resurrects=resurrects))
-        self._pointers: dict[int, int] = {}
+        self._pointers: dict[int, _Pointer] = defaultdict(_Pointer)
 
     # --- rows ---
 
@@ -182,30 +217,27 @@ class SimWideStore:
     # --- the pointer ---
 
     def read_pointer(self, shard: int, done: Callable[[int | Failed], None]) -> None:
-        self._read(lambda: self._pointers.get(shard, 0), done)
+        def read() -> int:
+            pointer = self._pointers[shard]
+            if seen := pointer.read(self._chance):
+                self.hit("pointer seen before it was answered")
+            return max(seen, pointer.stands)
+
+        self._read(read, done)
 
     def advance(self, shard: int, upto: int, done: Callable[[int | Failed], None]) -> None:
-        def apply() -> int:
-            stands = self._pointers[shard] = max(upto, self._pointers.get(shard, 0))
-            return stands
+        def written(failed: Failed | None) -> None:
+            if failed:
+                done(failed)
+            else:
+                self.read_pointer(shard, done)
 
-        def apply_late() -> None:
-            if self._happens(0.7):
-                self.hit("write timed out yet applied")
-                apply()
-
-        if self._happens(self.faults.refuses):
-            self._soon(lambda: done(REFUSED))
-        elif self._happens(self.faults.times_out):
-            self._at_last(apply_late)
-            self._soon(lambda: done(TIMED_OUT))
-        else:
-            self._answer(apply, done)
+        self._write(self._pointers[shard], lambda pointer: pointer.put(upto), written)
 
     # --- what is there, without asking the weather ---
 
     def pointer(self, shard: int) -> int:
-        return self._pointers.get(shard, 0)
+        return self._pointers[shard].stands
 
     def versions(self, shard: int, key: RowKey) -> list[tuple[int, bytes | None]]:
         return self._rows[shard, key].read(0, FAR, self._chance)
@@ -231,7 +263,7 @@ class SimWideStore:
         removal = _Removal(low, high, self._stamp())
         self._write(partition, lambda there: there.remove(removal), done)
 
-    def _write(self, partition: _Partition[T], write: Callable[[_Partition[T]], None], done: Done) -> None:
+    def _write(self, partition: C, write: Callable[[C], None], done: Done) -> None:
         given_up = False
 
         def apply() -> None:

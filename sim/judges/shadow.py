@@ -131,7 +131,7 @@ class _Recorded:
         self._batches = batches
         self.last = batches[-1].last if batches else 0
         self.tight = self.is_full = False
-        self.batch_bytes_max = 0
+        self.batch_bytes_max, self.span = 0, 1
 
     def append(self, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
         raise AssertionError("nothing is appended to a recording")
@@ -152,7 +152,7 @@ class ShadowLog(LogWrapper):
     def append(self, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
         def appended(first: int | None) -> None:
             if first is not None:
-                self._shadow.keep_batch(Stored(first, at, records))
+                self._shadow.keep_batch(Stored(first, at, records, self.log.span))
             done(first)
 
         self.log.append(at, records, appended)

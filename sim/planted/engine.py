@@ -27,7 +27,7 @@ def _fold_before_durable() -> AbstractContextManager[None]:
         right(loop)
         if loop._appending is not None:
             batch = loop._appending
-            loop._folding.feed(Durable(loop._log.last + 1, batch.at, batch.data, batch.records))
+            loop._folding.feed(Durable(loop._log.last + 1, batch.at, batch.data, batch.records, batch.span))
 
     return method(Loop, "flush", flush)
 

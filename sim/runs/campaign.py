@@ -57,6 +57,7 @@ MUST_HAPPEN = {
         25: (
             "account asked of an owner that lags",
             "answer lost", "answer repeated", "answer to a node that is gone", "append lost", "append unknown",
+            "append durable without its place",
             "blocked", "displaced", "forward repeated", "fold raised", "fold raised by all", "gateway killed",
             "news lost", "out_of_order", "overtaken", "owner behind client", "replay compared",
             "replay from an older checkpoint", "resent after a reconnect", "stale device list",
@@ -70,7 +71,7 @@ MUST_HAPPEN = {
             "repeat at t1", "repeat at t2", "credit window closed", "goodbye draining", "rate limited",
             "client crashed between commit and ack", *LIES, "started over", "no more PINs", "out-of-chain forward",
             "old fold stopped", "fell behind the log", "upgraded",
-            "append lost its first and kept the rest", "failed: mailbox_full",
+            "append lost its first and kept the rest", "failed: mailbox_full", "pointer seen before it was answered",
         ),
         200: ("expiry met an ack",),
     },

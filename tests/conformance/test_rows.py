@@ -17,11 +17,13 @@ from nightmail.engine.sqlite import SqliteRows, SqliteSettings
 from nightmail.engine.worker import Worker
 from nightmail.model.rows import Kept
 from tests.engine.cluster.patient import PatientRows, calm_rows
+from tests.engines.cassandra import SyncCassandraRows
+from tests.engines.started import StartedEngines
 
 BOB, EVE = (1 << 61) - 1, 12 << 12 | 1
 QUEUE = BOB << 1 | 1
 MAILBOX, SHARD = RowKey(Kept.MAILBOX, BOB), RowKey(Kept.SHARD, 0)
-Make = Callable[[Path], Rows]
+Make = Callable[[Path, StartedEngines], Rows]
 
 
 def inline(job: Callable[[], None]) -> None:
@@ -38,18 +40,19 @@ def sqlite_alone(folder: Path) -> Rows:
 
 
 MAKERS: dict[str, Make] = {
-    "memory": lambda _: MemoryRows(),
-    "sqlite": sqlite_inline,
-    "sqlite-alone": sqlite_alone,
-    "wide": lambda _: calm_rows(),
-    "wide-faulty": lambda _: PatientRows(seed=1),
-    "wide-resurrecting": lambda _: PatientRows(seed=2, resurrects=True),
+    "memory": lambda *_: MemoryRows(),
+    "sqlite": lambda folder, _: sqlite_inline(folder),
+    "sqlite-alone": lambda folder, _: sqlite_alone(folder),
+    "wide": lambda *_: calm_rows(),
+    "wide-faulty": lambda *_: PatientRows(seed=1),
+    "wide-resurrecting": lambda *_: PatientRows(seed=2, resurrects=True),
+    "cassandra": lambda _, engines: SyncCassandraRows(engines),
 }
 
 
 @pytest.fixture(params=MAKERS.values(), ids=list(MAKERS))
-def rows(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rows]:
-    made: Rows = request.param(tmp_path)
+def rows(request: pytest.FixtureRequest, tmp_path: Path, engines: StartedEngines) -> Iterator[Rows]:
+    made: Rows = request.param(tmp_path, engines)
     yield made
     made.close()
 

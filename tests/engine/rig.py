@@ -69,7 +69,7 @@ class HeldLog:
         self.holds = self.tight = False
         self.is_full = True
         self.held: tuple[int, Sequence[bytes], Callable[[int | None], None]] | None = None
-        self.batch_bytes_max = 1 << 40
+        self.batch_bytes_max, self.span = 1 << 40, 1
         self.batches: list[tuple[int, list[bytes]]] = []
         """(at, records) of every append asked for."""
         self.trims: list[tuple[int, int]] = []

@@ -29,7 +29,7 @@ from nightmail.model.records import AnyBody, BadRecord, Record, decode_record
 from nightmail.model.rows import EntryRange, Need
 
 from .machine_errors import MACHINE_ERRORS, as_engine_error
-from .ports import EngineError, Failed, Found, Log, Overtaken, Rows, Stored, TrimmedAway
+from .ports import EngineError, Failed, Found, Log, Overtaken, Rows, Stored, TrimmedAway, last_of
 
 ROUNDS_MAX = 5
 """Loads that one record may need: accounts, their mailboxes, then the way to a place in time, which is an hour, its
@@ -46,10 +46,12 @@ class Durable(Struct):
     at: int
     data: Sequence[bytes]
     records: Sequence[Record] | None = None
+    span: int = 1
 
     @property
     def last(self) -> int:
-        return self.first + len(self.data) - 1
+        """As `Stored.last`."""
+        return last_of(self.first, len(self.data), self.span)
 
 
 class Folded(Struct, frozen=True):
@@ -173,6 +175,7 @@ class Folding:
         try:
             while not (self._loading or self.wants_rebuild or self.stopped) and (batch := self._next_batch()):
                 if self._fold(batch):
+                    self.state.offset = batch.last  # A checkpoint ends where the next batch begins.
                     self._batches.popleft()
                     self._index = 0
                     self._hand_out(batch)
@@ -188,7 +191,7 @@ class Folding:
                 self.wants_rebuild = True
                 return None
             if stored:
-                self._batches.append(Durable(stored.first, stored.at, stored.records))
+                self._batches.append(Durable(stored.first, stored.at, stored.records, None, stored.span))
             else:
                 self._replay = None
                 self.ready = True

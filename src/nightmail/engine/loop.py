@@ -280,15 +280,15 @@ class Loop:
             self._send()
 
     def _send(self) -> None:
-        at, limits = self._clock(), self.limits
+        at, limits, log = self._clock(), self.limits, self._log
         if self._clock.doubted_from or self._folding.state.shard.doubted_from:
             self._note_doubt()
-        count = count_fitting(self._data, limits.batch_records, min(limits.batch_bytes, self._log.batch_bytes_max))
+        count = count_fitting(self._data, limits.batch_records, min(limits.batch_bytes, log.batch_bytes_max), log.span)
         records, data = self._records[:count], self._data[:count]
         del self._records[:count], self._data[:count]
         self._went_at = self._pace()
-        self._appending = Durable(0, at, data, records)
-        self._log.append(at, data, self._appended)
+        self._appending = Durable(0, at, data, records, log.span)
+        log.append(at, data, self._appended)
 
     def _note_doubt(self) -> None:
         """Write down that a doubt begins or ends, before what is filed in this batch: a crash may follow."""
@@ -436,7 +436,7 @@ class Loop:
 
     def feed(self, stored: Stored) -> None:
         """A durable batch that somebody, perhaps we ourselves, appended to a log that many append to."""
-        self._folding.feed(Durable(stored.first, stored.at, stored.records))
+        self._folding.feed(Durable(stored.first, stored.at, stored.records, None, stored.span))
 
     def fell_behind(self) -> None:
         """What comes next is trimmed from a shared log: another owner has saved it. Start again from there."""

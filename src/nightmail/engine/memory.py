@@ -46,6 +46,10 @@ class MemoryLog:
         yield from [batch for batch in self._batches if batch.last > after]
 
     @property
+    def span(self) -> int:
+        return 1
+
+    @property
     def batch_bytes_max(self) -> int:
         return 1 << 62
 

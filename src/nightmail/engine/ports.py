@@ -28,6 +28,7 @@ from nightmail.model.traces import Trace
 from nightmail.model.words import Audience, Lane, PushPlatform
 
 from .blobs.port import BlobFailed, BlobRecords, Blobs, Held
+from .log_port import RECORD_OVERHEAD, Log, Stored, last_of
 
 Post: TypeAlias = Callable[[Callable[[], None]], None]
 """Run this on the loop's thread, soon. May be called from any thread."""
@@ -55,72 +56,6 @@ class TooNew(EngineError):
 
 class Unwritable(EngineError):
     """The folder or a file in it cannot be written."""
-
-
-# --- the log ----------------------------------------------------------------------------------
-
-
-class Stored(NamedTuple):
-    """A durable batch as it was appended: records `first`, `first + 1`, …, accepted at `at`."""
-
-    first: int
-    at: int
-    records: Sequence[bytes]
-
-    @property
-    def last(self) -> int:
-        return self.first + len(self.records) - 1
-
-
-RECORD_OVERHEAD = 4
-
-
-class Log(Protocol):
-    """Everything that was accepted, in order. Offsets start at 1 and have no holes."""
-
-    def append(self, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
-        """Make a batch durable as a whole. `done(first offset)`, or `done(None)`: outcome unknown.
-
-        After None the batch may or may not be found by a later `replay`; an append that comes
-        after it is never confused with it. One append is under way at a time.
-        """
-        ...
-
-    @property
-    def last(self) -> int:
-        """The newest durable offset."""
-        ...
-
-    @property
-    def tight(self) -> bool:
-        """Space runs out: append only what frees space (acknowledgements)."""
-        ...
-
-    @property
-    def is_full(self) -> bool:
-        """`tight`, because the disk has no space; not because it fails, or for want of anything else."""
-        ...
-
-    def replay(self, after: int) -> Iterator[Stored]:
-        """Every durable batch with a record above `after`, oldest first. Raises Damaged if one is missing.
-
-        A log that several owners share raises TrimmedAway instead if it now begins above `after + 1`.
-        """
-        ...
-
-    @property
-    def batch_bytes_max(self) -> int:
-        """The most that one append may hold, counting `RECORD_OVERHEAD` for each record."""
-        ...
-
-    def trim(self, upto: int, now: int) -> None:
-        """Offsets up to `upto` are never needed again, and their bytes must be gone within a day.
-
-        Called after every checkpoint, and now and then when nothing happens: `now` lets it age.
-        """
-        ...
-
-    def close(self) -> None: ...
 
 
 # --- the rows ---------------------------------------------------------------------------------
@@ -493,5 +428,5 @@ __all__ = [
     "RECORD_OVERHEAD", "REF_BITS", "BlobFailed", "BlobRecords", "Blobs", "Checkpoint", "Damaged", "Desk",
     "EngineError", "EntryRange", "Failed", "Found", "Held", "InUse", "Listener", "Log", "Mailboxes", "Need", "Offered",
     "Overtaken", "Post", "Presence", "PresenceListener", "Registry", "RowKey", "Rows", "Saving", "Seat", "Sighting",
-    "Stored", "TooNew", "TrimmedAway", "Unwritable", "is_nowhere", "saving",
+    "Stored", "TooNew", "TrimmedAway", "Unwritable", "is_nowhere", "last_of", "saving",
 ]  # fmt: skip

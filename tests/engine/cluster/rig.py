@@ -45,7 +45,7 @@ class HeldSharedLog:
     """
 
     def __init__(self, shards: int = SHARDS) -> None:
-        self.shards, self.batch_bytes_max = shards, 1 << 30
+        self.shards, self.batch_bytes_max, self.span = shards, 1 << 30, 1
         self.batches: list[list[Stored]] = [[] for _ in range(shards)]
         self.trimmed = [0] * shards
         self.holds = self.pauses = False

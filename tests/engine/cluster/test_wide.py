@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from nightmail.engine.cluster.store import WideStore
-from nightmail.engine.cluster.wide import AT_ONCE, WideRows
+from nightmail.engine.cluster.wide import WideRows
 from nightmail.engine.memory import MemoryRows
 from nightmail.engine.ports import Checkpoint, EntryRange, Failed, Overtaken, RowKey, saving
 from nightmail.model.rows import Kept
@@ -25,6 +25,7 @@ class Store:
 
     def __init__(self) -> None:
         self.real = SimWideStore(Random(1), at_once)
+        self.at_once = self.real.at_once
         self.asked: list[str] = []
         self.refused: set[str] = set()
         """Not done, and answered Failed."""
@@ -178,7 +179,7 @@ def test_thousands_of_rows_are_written_some_at_a_time(store: Store) -> None:
     store.held = {"write_row", "write_block"}
     outcomes: list[object] = []
     rows.save(many, outcomes.append)
-    assert len(store.answers) == AT_ONCE
+    assert len(store.answers) == store.at_once
     store.release()
     assert (outcomes, Counter(store.asked)["write_row"]) == ([None], 5_000)
 

@@ -66,7 +66,7 @@ class AppendQueue:
         if self._under_way or not self._records or self._pace() < self._retry_at:
             return
         limits, log = self._limits, self._log
-        count = count_fitting(self._data, limits.batch_records, min(limits.batch_bytes, log.batch_bytes_max))
+        count = count_fitting(self._data, limits.batch_records, min(limits.batch_bytes, log.batch_bytes_max), log.span)
         records, data = self._records[:count], self._data[:count]
         del self._records[:count], self._data[:count]
         self._waiting_bytes -= sum(map(len, data))

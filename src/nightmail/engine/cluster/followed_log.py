@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from nightmail.engine.ports import Stored
 
-from .ports import SharedLog
+from .ports import PLACE_UNKNOWN, SharedLog
 
 
 class FollowedLog:
@@ -73,13 +73,18 @@ class FollowedLog:
         return False
 
     @property
+    def span(self) -> int:
+        return self._shared.span
+
+    @property
     def batch_bytes_max(self) -> int:
         return self._shared.batch_bytes_max
 
     def append(self, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
         def appended(first: int | None) -> None:
             if self._open:
-                done(first)
+                # Without a place it cannot be folded now: the reader brings it.
+                done(None if first == PLACE_UNKNOWN else first)
 
         self._shared.append(self._shard, at, records, appended)
 

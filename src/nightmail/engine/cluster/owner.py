@@ -19,8 +19,8 @@ from nightmail.core.shard import fold_to_raise
 from nightmail.core.state import ShardState
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.forwarder import Forwarder, ForwarderLimits
-from nightmail.engine.loop import Loop, LoopLimits
-from nightmail.engine.ports import EngineError, Failed, Listener, Rows
+from nightmail.engine.loop import TICK, Loop, LoopLimits
+from nightmail.engine.ports import Damaged, EngineError, Failed, Listener, Rows
 from nightmail.engine.trace import Tracer
 from nightmail.engine.watcher import Watcher
 from nightmail.model.effects import Answer, Call, Effect, LookForBytes, RemoveBytes, Wake
@@ -31,6 +31,11 @@ from .ports import AnswerDelivery, Nodes, OpenRows, OwnerQuestions, SharedLog
 
 RETRY_MS = 50
 """After rows could not be opened, or the log's end not be read."""
+LOST_LOG = (
+    "the log of shard {} ends at {}, before its checkpoint at {}: it is another log, or has lost what was acknowledged"
+)
+STIR_MS = 6 * 60 * 60 * 1000
+"""How often a shard that has something to forget gets a record: a log removes no segment that may still be written."""
 RAISE_MS = 1_000
 """How often an owner looks whether every node supports a newer fold."""
 
@@ -97,6 +102,8 @@ class Owner:
         self._retry_at: int | None = None
         self._looked_at = 0
         """When it last looked for a fold to raise."""
+        self._stirred_at, self._stirred_upto = self._pace(), 0
+        """When the log was last stirred, and where it ended then."""
         self._take_over()
 
     @property
@@ -133,6 +140,10 @@ class Owner:
             return  # The takeover has begun again meanwhile.
         if isinstance(end, Failed):
             self._retry_at = self._pace() + RETRY_MS
+        elif self.rows is not None and end < self.rows.pointer:
+            # Offsets would be given a second time, and what has them would pass for old.
+            self.end()
+            self._watcher.on_stopped(Damaged(LOST_LOG.format(self.shard, end, self.rows.pointer)))
         else:
             self._end = end
             self._on_batch()
@@ -186,6 +197,7 @@ class Owner:
         elif loop.ready and now - self._looked_at >= RAISE_MS:
             self._looked_at = now
             self._raise_fold(loop)
+            self._stir(loop, now)
 
     def _follow(self, loop: Loop, log: FollowedLog) -> None:
         """Feed what was read behind what was fed before, and answer what has waited for it."""
@@ -200,6 +212,16 @@ class Owner:
         if fold := fold_to_raise(shard.fold, self._nodes.folds()):
             self._watcher.on_fold_raised(fold)
             loop.adopt(fold, shard.limits)
+
+    def _stir(self, loop: Loop, now: int) -> None:
+        """Have an idle log begin a new segment, so that the bytes of the old one can go."""
+        if now - self._stirred_at < STIR_MS:
+            return
+        if loop.folded_upto > self._stirred_upto:
+            loop.submit(TICK)
+            loop.flush()
+        # The record itself is nothing to forget.
+        self._stirred_at, self._stirred_upto = now, loop.folded_upto + self._shared.span
 
     def _forward(self, shard: int, records: Sequence[bytes], done: Callable[[bool], None]) -> None:
         def appended(first: int | None) -> None:

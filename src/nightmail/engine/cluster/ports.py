@@ -32,12 +32,21 @@ class Follower(Protocol):
         ...
 
 
+PLACE_UNKNOWN = 0
+"""An append is durable, and only reading the log tells where: its answer was lost, and a repetition was recognized."""
+
+
 class SharedLog(Protocol):
-    """One log per shard. Every node may append to each; each has its own offsets, from 1, without holes."""
+    """One log per shard. Every node may append to each; each has its own offsets, from 1, as a `Log` has."""
 
     @property
     def shards(self) -> int:
         """How many there are. Never changes."""
+        ...
+
+    @property
+    def span(self) -> int:
+        """As `Log.span`."""
         ...
 
     @property
@@ -46,7 +55,7 @@ class SharedLog(Protocol):
         ...
 
     def append(self, shard: int, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
-        """Make a batch durable. `done(first offset)`, or `done(None)`: the outcome is unknown, for good.
+        """Make a batch durable. `done(first offset)`, `done(PLACE_UNKNOWN)`, or `done(None)`: nobody knows, for good.
 
         After None the batch, or a part of it, may be found in the log now, later or never. Calls may overlap;
         an implementation that can reorder what is under way sends one after the other.
@@ -54,13 +63,13 @@ class SharedLog(Protocol):
         ...
 
     def end(self, shard: int, done: Callable[[int | Failed], None]) -> None:
-        """The newest durable offset. Covers every append that was answered before the call."""
+        """The end of the newest durable batch (`Stored.last`). Covers every append answered before the call."""
         ...
 
     def follow(self, shard: int, after: int, follower: Follower) -> Callable[[], None]:
-        """Hand every batch with a record above `after` to `follower`, in order, as they come. Returns how to stop.
+        """Hand every batch that ends above `after` to `follower`, in order, as they come. Returns how to stop.
 
-        `after` is the last offset of a batch, or 0.
+        `after` is the end of a batch, or 0.
         """
         ...
 

@@ -36,6 +36,11 @@ class NotesBlock(NamedTuple):
 
 
 class WideStore(Protocol):
+    @property
+    def at_once(self) -> int:
+        """Writes of one checkpoint that may be under way together."""
+        ...
+
     # --- rows: (shard, key) → version, newest first → value ---
 
     def read_row(self, shard: int, key: RowKey, upto: int, done: Callable[[bytes | None | Failed], None]) -> None:

@@ -56,9 +56,6 @@ from nightmail.model.rows import EntryRange, Need, RowKey
 
 from .store import Done, NotesBlock, WideStore
 
-AT_ONCE = 256
-"""Writes of one checkpoint that are under way together: bounds what a store has to queue for one shard."""
-
 Answer: TypeAlias = bytes | None | Sequence[tuple[int, bytes]]
 Outcome: TypeAlias = Overtaken | Failed | None
 Job: TypeAlias = Callable[[Done], None]
@@ -135,7 +132,8 @@ class WideRows:
             else:
                 self.load(needs, done)
 
-        _do_all((partial(self._read, need, asked, found, nth) for nth, need in enumerate(needs)), read)
+        reads = (partial(self._read, need, asked, found, nth) for nth, need in enumerate(needs))
+        _do_all(reads, self._store.at_once, read)
 
     def _read(self, need: Need, asked: int, found: list[Answer], nth: int, done: Done) -> None:
         def answered(answer: Answer | Failed) -> None:
@@ -196,7 +194,7 @@ class WideRows:
 
     def _write(self, checkpoint: Checkpoint, then: Callable[[Outcome], None]) -> None:
         """R2, first: everything that the pointer will cover."""
-        _do_all(self._writes(checkpoint, self._pointer), then)
+        _do_all(self._writes(checkpoint, self._pointer), self._store.at_once, then)
 
     def _writes(self, checkpoint: Checkpoint, after: int) -> Iterator[Job]:
         # Also without notes: a chain has no missing link.
@@ -251,7 +249,7 @@ class WideRows:
 
         rows = [partial(self._trim_row, key, below) for key, below in self._old.items()]
         entries = [partial(self._trim_entries, *start, high) for start, high in self._gone.items()]
-        _do_all([*rows, *entries], ended)
+        _do_all([*rows, *entries], self._store.at_once, ended)
 
     def _trim_row(self, key: RowKey, below: int, done: Done) -> None:
         def trimmed(failed: Failed | None) -> None:
@@ -303,8 +301,8 @@ class WideRows:
         """The node closes the store, which is shared. Nothing here is lost: the trims that are owed free only space."""
 
 
-def _do_all(jobs: Iterable[Job], done: Done) -> None:
-    """Do jobs, some at a time; answer once none is under way. After a failure no further one is begun."""
+def _do_all(jobs: Iterable[Job], at_once: int, done: Done) -> None:
+    """Do jobs, so many at a time; answer once none is under way. After a failure no further one is begun."""
     waiting = iter(jobs)
     under_way = 0
     starting = False
@@ -322,7 +320,7 @@ def _do_all(jobs: Iterable[Job], done: Done) -> None:
         if starting:
             return  # A job was answered before it returned: the loop below goes on.
         starting = True
-        while not (ended or failure) and under_way < AT_ONCE:
+        while not (ended or failure) and under_way < at_once:
             if job := next(waiting, None):
                 under_way += 1
                 job(one_done)

@@ -105,6 +105,10 @@ class FileLog:
         return cause(self._shortage)
 
     @property
+    def span(self) -> int:
+        return 1
+
+    @property
     def batch_bytes_max(self) -> int:
         """What the records of one batch may take, each with RECORD_OVERHEAD."""
         return self._segment_bytes - SECTOR - span_of(0)
