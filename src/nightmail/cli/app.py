@@ -19,6 +19,7 @@ from .errors import Exit, Failure, explained, print_error, report
 COMMANDS: dict[str, str] = {
     "serve": "Run a server.",
     "outlet": "Call webhooks for a server, as a process of its own.",
+    "cluster": "Make a cluster, and show how it is.",
     "register": "Create an account with its first device.",
     "chat": "Chat in this terminal.",
     "send": "Send a message; works offline.",
@@ -70,7 +71,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "profile",
         "privacy",
     ),
-    "operators": ("serve", "outlet", "trace", "deadletters", "clock", "folder", "config", "verify"),
+    "operators": ("serve", "outlet", "cluster", "trace", "deadletters", "clock", "folder", "config", "verify"),
 }
 """Folder of `commands/` → the commands in it. All others are about messages and people."""
 

@@ -20,6 +20,8 @@ from msgspec import Struct, structs
 from nightmail.api.limits import HttpLimits
 from nightmail.api.media_limits import MediaLimits
 from nightmail.engine.clock import ClockLimits
+from nightmail.engine.cluster.cassandra.settings import CassandraSettings
+from nightmail.engine.cluster.kafka.settings import KafkaSettings
 from nightmail.engine.filelog.log import SEGMENT_AGE_MS, SEGMENT_BYTES
 from nightmail.engine.filelog.segment import SECTOR
 from nightmail.engine.loop import LoopLimits
@@ -39,8 +41,10 @@ from nightmail.outlets.push.http2 import Http2Limits
 from nightmail.outlets.push.waker import WakerLimits
 from nightmail.outlets.scheduled import WaitingLimits
 
+from .alert_settings import AlertSettings
 from .alerts.table import ALERTS
 from .credentials import check_accounts, check_media, check_push, check_secret
+from .cluster_settings import ClusterSettings, missing_secret
 from .media_settings import MediaSettings
 from .push_settings import PushSettings
 from .settings import NUMBER_MAX, BadSetting, Bounds, Setting, Value, settings_of, written
@@ -117,24 +121,6 @@ class OutletSettings(Struct, frozen=True):
     """Who calls webhooks: a thread of the server, or processes of their own, on the same machine: nightmail outlet."""
 
 
-class AlertSettings(Struct, frozen=True):
-    webhook_url: str = ""
-    """Where alerts are told when they begin to fire and when they have ended, signed; empty: nowhere. A private address
-    must be named in schedule.private_networks."""
-    webhook_secret: str = ""
-    """What the calls are signed with: base64 of 24 to 64 bytes, behind whsec_ or not."""
-    every_ms: int = 15_000
-    """How often alerts are judged, in ms."""
-    repeat_ms: int = 4 * 60 * 60 * 1000
-    """How often an alert that goes on firing is told again, in ms."""
-    silenced: str = ""
-    """Names of alerts that are not told to the webhook, with commas between."""
-
-    @property
-    def silenced_names(self) -> list[str]:
-        return [name.strip() for name in self.silenced.split(",") if name.strip()]
-
-
 class LogSettings(Struct, frozen=True):
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The least important lines that are written."""
@@ -169,6 +155,9 @@ class Config(Struct, frozen=True):
     accounts: AccountSettings = AccountSettings()
     operator: OperatorSettings = OperatorSettings()
     alerts: AlertSettings = AlertSettings()
+    cluster: ClusterSettings = ClusterSettings()
+    kafka: KafkaSettings = KafkaSettings()
+    cassandra: CassandraSettings = CassandraSettings()
     log: LogSettings = LogSettings()
 
 
@@ -188,11 +177,15 @@ SECTIONS: dict[str, tuple[type[Struct], ...]] = {
     "accounts": (AccountSettings,),
     "operator": (OperatorSettings,),
     "alerts": (AlertSettings,),
+    "cluster": (ClusterSettings, KafkaSettings, CassandraSettings),
     "log": (LogSettings,),
 }
 
 BOUNDS: dict[str, Bounds] = {
     "port": (0, 65_535),
+    "node_port": (0, 65_535),
+    "cql_port": (1, 65_535),
+    "shards": (1, 4_096),
     "drain_ms": (0, DAY_MS),
     "save_ms": (0, DAY_MS),
     "segment_bytes": (1 << 20, 1 << 34),
@@ -220,7 +213,7 @@ BOUNDS: dict[str, Bounds] = {
 }
 """Where 1 to 2**53 is too much or too little."""
 
-SECRETS = frozenset({"token", "secret", "webhook_secret", "s3_secret_key"})
+SECRETS = frozenset({"token", "secret", "webhook_secret", "s3_secret_key", "kafka_password", "cql_password"})
 
 
 def _collect() -> Iterator[Setting]:
@@ -401,6 +394,8 @@ def _check_together(values: dict[str, Value], origins: dict[str, str]) -> None:
     check_media(values, refuse)
     check_accounts(values, refuse)
     _check_alerts(values, refuse)
+    if values["cluster.enabled"] and (missing := missing_secret(values)):
+        raise refuse(missing, "must be set, to the same on every node of a cluster")
 
 
 def _check_alerts(values: dict[str, Value], refuse: Callable[[str, str], BadSetting]) -> None:
@@ -456,5 +451,8 @@ def _build(values: dict[str, Value]) -> Config:
         accounts=made("accounts", AccountSettings),
         operator=made("operator", OperatorSettings),
         alerts=made("alerts", AlertSettings),
+        cluster=made("cluster", ClusterSettings),
+        kafka=made("cluster", KafkaSettings),
+        cassandra=made("cluster", CassandraSettings),
         log=made("log", LogSettings),
     )

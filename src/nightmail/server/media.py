@@ -17,6 +17,7 @@ from nightmail.api.media_transfers import Transfers
 from nightmail.engine.blobs.folder import FolderBlobs
 from nightmail.engine.blobs.keeper import BlobKeeper
 from nightmail.engine.blobs.port import BlobFailed, Blobs
+from nightmail.engine.cluster.desk import ClusterDesk
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.os_errors import cause
 from nightmail.engine.ports import EngineError, Post
@@ -33,7 +34,8 @@ FOLDER = "media"
 
 class NodeMedia:
     def __init__(
-        self, settings: MediaSettings, limits: MediaLimits, fold: FoldLimits, data: Path, desk: LoopDesk, post: Post,
+        self, settings: MediaSettings, limits: MediaLimits, fold: FoldLimits, data: Path, desk: LoopDesk | ClusterDesk,
+        post: Post,
         soon: Callable[[], None], pressed: Callable[[], bool],
     ) -> None:  # fmt: skip
         """Raises EngineError if the folder cannot be used."""

@@ -25,7 +25,6 @@ from pathlib import Path
 from nightmail.api.app import Surroundings, app
 from nightmail.core.state import NEWEST_FOLD
 from nightmail.engine.desk import LoopDesk
-from nightmail.engine.machine_errors import MACHINE_ERRORS, as_engine_error
 from nightmail.engine.memory import MemoryRegistry
 from nightmail.gateway.door import door
 from nightmail.gateway.gateway import Gateway
@@ -37,6 +36,7 @@ from .alerts.node_alerts import NodeAlerts
 from .calls import NodeCalls
 from .code_webhook import deliver_by
 from .config import Config, ServerSettings
+from .fallen import Guard
 from .heart import Heart, clock, pace
 from .listening_socket import ListeningSocket
 from .media import NodeMedia
@@ -63,10 +63,6 @@ SLOW_TICKS = 20
 
 DEPTH_TICKS = 600
 """Likewise, for half a minute."""
-
-
-class Fell(Exception):
-    """A programming error below the doors left an unknown state. A restart recovers the right one from the log."""
 
 
 class Node:
@@ -96,7 +92,8 @@ class Node:
     async def start(self) -> None:
         """Returns when it can be connected to. Raises EngineError or CannotListen, each one sentence."""
         self._event_loop = loop = asyncio.get_running_loop()
-        self.fell = loop.create_future()
+        self._guard = Guard(loop.create_future())
+        self.fell = self._guard.fell
         config = self.config
         self.desk = desk = LoopDesk(os.urandom, pace)
         folder = Path(config.data.folder)
@@ -175,6 +172,10 @@ class Node:
         log.info("serving", extra={"node": self.name, "url": self.url, "folder": str(heart.folder)})
 
     @property
+    def folder(self) -> Path:
+        return self.heart.folder
+
+    @property
     def port(self) -> int:
         return self.listener.port
 
@@ -229,7 +230,7 @@ class Node:
     def _close(self) -> None:
         if self._closed:
             return
-        self._closed = True
+        self._closed = self._guard.closed = True
         if self._ticking:
             self._ticking.cancel()
         if self.alerts:
@@ -303,22 +304,3 @@ class Node:
 
     def _later(self, delay_ms: int, callback: Callable[[], None]) -> None:
         self._event_loop.call_later(delay_ms / 1000, self._guard, callback)
-
-    def _guard(self, callback: Callable[[], None]) -> None:
-        """Run a callback. No peer can cause what raises here, and going on could give false answers, so the node stops.
-
-        For an error of the machine, `fell` says what to do about it; any other is a mistake of ours.
-        """
-        if self._closed:
-            return
-        try:
-            callback()
-        except MACHINE_ERRORS as fault:
-            self._fall(as_engine_error(fault))
-        except Exception as mistake:  # noqa: BLE001 (whatever it is, the node cannot go on)
-            self._fall(Fell("the server made a mistake and cannot go on; its log tells which"), mistake)
-
-    def _fall(self, why: Exception, mistake: Exception | None = None) -> None:
-        if not self.fell.done():
-            log.critical("the server cannot go on", extra={"why": str(why)}, exc_info=mistake)
-            self.fell.set_exception(why)

@@ -13,6 +13,8 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
 
 import uvloop
 
@@ -20,11 +22,31 @@ from nightmail.core.state import NEWEST_FOLD
 from nightmail.engine.ports import Damaged, EngineError, InUse, TooNew, Unwritable
 
 from .config import Config
+from .fallen import Fell
 from .listening_socket import CannotListen
-from .memory import limit_arenas
-from .node import Fell, Node
+from .memory import Collector, limit_arenas
+from .node import Node
 from .observe import log, set_up_logging
 from .private_files import UMASK
+
+
+class ServingNode(Protocol):
+    """What a process needs of its node: alone, or one of a cluster."""
+
+    fell: asyncio.Future[None]
+    collector: Collector
+    name: str
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def folder(self) -> Path: ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
 
 SWITCH_S = 0.0005
 """While another thread computes, the event loop gets the interpreter back after this time, and not after 5 ms: once in
@@ -44,7 +66,7 @@ EXIT_CODES: dict[type[Exception], int] = {
 
 def run(
     config: Config,
-    on_started: Callable[[Node], None] | None = None,
+    on_started: Callable[[ServingNode], None] | None = None,
     on_failed: Callable[[int, str], None] | None = None,
     newest_fold: int = NEWEST_FOLD,
 ) -> int:
@@ -69,7 +91,7 @@ def run(
         return code
 
 
-async def _serve(config: Config, on_started: Callable[[Node], None] | None, newest_fold: int) -> int:
+async def _serve(config: Config, on_started: Callable[[ServingNode], None] | None, newest_fold: int) -> int:
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
 
@@ -83,7 +105,7 @@ async def _serve(config: Config, on_started: Callable[[Node], None] | None, newe
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number)
-    node = Node(config, newest_fold)
+    node = _node(config, newest_fold)
     await node.start()
     node.collector.start()
     if on_started:
@@ -95,6 +117,17 @@ async def _serve(config: Config, on_started: Callable[[Node], None] | None, newe
     if node.fell.done():
         node.fell.result()
     return 0
+
+
+def _node(config: Config, newest_fold: int) -> ServingNode:
+    if not config.cluster.enabled:
+        return Node(config, newest_fold)
+    try:
+        # Its drivers are an extra.
+        from .cluster.node import ClusterNode  # noqa: PLC0415
+    except ImportError as error:
+        raise EngineError(f"a node of a cluster needs the extra nightmail[cluster]: {error.name} is missing") from None
+    return ClusterNode(config, newest_fold)
 
 
 def raise_open_files() -> None:

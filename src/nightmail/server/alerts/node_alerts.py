@@ -16,7 +16,7 @@ from nightmail.api.times import rfc3339
 from nightmail.outlets.dispatch import Dispatch
 from nightmail.outlets.signing import secret_bytes
 from nightmail.outlets.webhooks import Webhook
-from nightmail.server.config import AlertSettings
+from nightmail.server.alert_settings import AlertSettings
 
 from .post import AlertPost
 from .samples import series_of

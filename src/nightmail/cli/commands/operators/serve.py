@@ -16,9 +16,8 @@ from nightmail.cli.errors import print_error
 from nightmail.cli.output import as_json_option, command_line, console, print_json
 from nightmail.cli.profiles import DEFAULT_SERVER
 from nightmail.cli.server_settings import config_option, loaded, setting_options
-from nightmail.server.node import Node
 from nightmail.server.operator import FILE_NAME as TOKEN_FILE
-from nightmail.server.process import run
+from nightmail.server.process import ServingNode, run
 
 
 @click.command("serve", short_help="Run a server.")
@@ -37,12 +36,12 @@ def command(file: Path | None, as_json: bool, **given: Any) -> None:
     sys.exit(run(settings.config, _say_json, print_error) if as_json else run(settings.config, _say))
 
 
-def _say_json(node: Node) -> None:
-    print_json({"url": node.url, "pid": os.getpid(), "folder": str(node.heart.folder.resolve()), "node": node.name})
+def _say_json(node: ServingNode) -> None:
+    print_json({"url": node.url, "pid": os.getpid(), "folder": str(node.folder.resolve()), "node": node.name})
 
 
-def _say(node: Node) -> None:
-    folder = node.heart.folder
+def _say(node: ServingNode) -> None:
+    folder = node.folder
     where = [] if node.url == DEFAULT_SERVER else ["--server", node.url]
     page = console()
     page.print(f"\n[bold]Nightmail serves at [cyan]{node.url}[/cyan][/bold], data in {folder}.")

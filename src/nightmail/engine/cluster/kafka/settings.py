@@ -21,15 +21,15 @@ class KafkaSettings(Struct, frozen=True):
     """The topic of the log; its partitions are the shards. The group of its owners is named after it."""
     replicas: int = 3
     """Copies of each partition, when the topic is made."""
-    tls_ca_file: str = ""
+    kafka_ca_file: str = ""
     """The authority that signed the brokers' certificates, PEM; empty: no TLS."""
-    tls_cert_file: str = ""
+    kafka_cert_file: str = ""
     """This node's certificate for the brokers, PEM; empty: none is shown."""
-    tls_key_file: str = ""
+    kafka_key_file: str = ""
     """That certificate's private key, PEM."""
-    user: str = ""
+    kafka_user: str = ""
     """For SCRAM-SHA-512; empty: no password is asked for."""
-    password: str = ""
+    kafka_password: str = ""
     """That user's password."""
 
     @property
@@ -38,9 +38,14 @@ class KafkaSettings(Struct, frozen=True):
         return self.replicas // 2 + 1
 
 
+def owners_group(settings: KafkaSettings) -> str:
+    """The group whose members own the shards."""
+    return f"{settings.topic}.owners"
+
+
 def common(settings: KafkaSettings) -> dict[str, Any]:
     """For every client. A broker that is paused or cut off is noticed by a request that is not answered."""
-    tls, scram = bool(settings.tls_ca_file), bool(settings.user)
+    tls, scram = bool(settings.kafka_ca_file), bool(settings.kafka_user)
     found: dict[str, Any] = {
         "bootstrap.servers": settings.brokers,
         "security.protocol": ("SASL_" if scram else "") + ("SSL" if tls else "PLAINTEXT"),
@@ -51,11 +56,15 @@ def common(settings: KafkaSettings) -> dict[str, Any]:
         "log_level": 2,  # what matters is told by callbacks
     }
     if tls:
-        found["ssl.ca.location"] = settings.tls_ca_file
-    if tls and settings.tls_cert_file:
-        found |= {"ssl.certificate.location": settings.tls_cert_file, "ssl.key.location": settings.tls_key_file}
+        found["ssl.ca.location"] = settings.kafka_ca_file
+    if tls and settings.kafka_cert_file:
+        found |= {"ssl.certificate.location": settings.kafka_cert_file, "ssl.key.location": settings.kafka_key_file}
     if scram:
-        found |= {"sasl.mechanism": "SCRAM-SHA-512", "sasl.username": settings.user, "sasl.password": settings.password}
+        found |= {
+            "sasl.mechanism": "SCRAM-SHA-512",
+            "sasl.username": settings.kafka_user,
+            "sasl.password": settings.kafka_password,
+        }
     return found
 
 
@@ -88,7 +97,7 @@ def reader(settings: KafkaSettings) -> dict[str, Any]:
 def member(settings: KafkaSettings, name: str) -> dict[str, Any]:
     """The new protocol: 2 s after its last heartbeat a member's shards go to others, if the brokers say so."""
     return common(settings) | {
-        "group.id": f"{settings.topic}.owners",
+        "group.id": owners_group(settings),
         "client.id": name,
         "group.protocol": "consumer",
         "enable.auto.commit": False,

@@ -1,0 +1,106 @@
+"""`nightmail cluster`: make a cluster on Kafka and Cassandra, and show how it is. For operators."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.table import Table
+
+from nightmail.cli.errors import Exit, Failure
+from nightmail.cli.output import as_json_option, console, print_json
+from nightmail.cli.server_settings import config_option, loaded, setting_options
+from nightmail.server.config import Config
+from nightmail.server.folder import EngineError
+
+T = TypeVar("T")
+
+
+@click.group("cluster", short_help="Make a cluster, and show how it is.")
+def command() -> None:
+    """Make a cluster on Kafka and Cassandra, and show how it is. Its nodes run with `nightmail serve`, with
+    cluster.enabled = true in their settings."""
+
+
+@command.command("init")
+@config_option
+@setting_options
+@as_json_option
+def init(file: Path | None, as_json: bool, **given: Any) -> None:
+    """Make the topic and the tables of a cluster. Repeating it changes nothing.
+
+    The number of shards and of buckets (cluster.shards, cluster.buckets) is decided here, once and for ever.
+    """
+    config = loaded(file, given).config
+    made = _run(_admin().make_cluster(config))
+    if as_json:
+        print_json({"shards": made.shards, "buckets": made.buckets, "new": made.is_new})
+        return
+    state = "is made" if made.is_new else "was made before, and is as it was"
+    console().print(f"The cluster {state}: {made.shards} shards, {made.buckets} buckets each.", markup=False)
+
+
+@command.command("status")
+@config_option
+@setting_options
+@as_json_option
+def status(file: Path | None, as_json: bool, **given: Any) -> None:
+    """Show the nodes, and for each shard its owner and what a takeover would replay.
+
+    Exit code 1 if a shard has no owner.
+    """
+    config: Config = loaded(file, given).config
+    seen = _run(_admin().look_at_cluster(config))
+    orphaned = sum(not shard.owner for shard in seen.shards)
+    if as_json:
+        print_json({
+            "nodes": [
+                {"name": node.name, "number": node.number, "address": node.address, "fold": node.fold, "url": node.url}
+                for node in seen.nodes
+            ],
+            "shards": [
+                {"shard": each.shard, "owner": each.owner, "end": each.end, "checkpoint": each.checkpoint,
+                 "behind": each.behind}
+                for each in seen.shards
+            ],
+            "orphaned": orphaned,
+        })  # fmt: skip
+    else:
+        _print(seen.nodes, seen.shards)
+    if orphaned:
+        raise Failure(Exit.OTHER, f"{orphaned} of {len(seen.shards)} shards have no owner.")
+
+
+def _print(nodes: list[Any], shards: list[Any]) -> None:
+    page = console()
+    table = Table("node", "for clients", "for nodes", "fold", "shards")
+    for node in sorted(nodes, key=lambda each: each.name):
+        owned = sum(each.owner == node.name for each in shards)
+        table.add_row(node.name, node.url, node.address, str(node.fold), str(owned))
+    page.print(table)
+    table = Table("shard", "owner", "log ends at", "checkpoint", "batches behind it")
+    for each in shards:
+        table.add_row(str(each.shard), each.owner or "none", str(each.end), str(each.checkpoint), str(each.behind))
+    page.print(table)
+
+
+def _admin() -> Any:
+    try:
+        # Its drivers are an extra.
+        from nightmail.server.cluster import admin  # noqa: PLC0415
+    except ImportError as error:
+        raise Failure(
+            Exit.OTHER, f"A cluster needs the extra nightmail[cluster]: {error.name} is missing.",
+            "Install it with: pip install 'nightmail[cluster]'.",
+        ) from None  # fmt: skip
+    return admin
+
+
+def _run(asked: Coroutine[Any, Any, T]) -> T:
+    try:
+        return asyncio.run(asked)
+    except EngineError as error:
+        raise Failure(Exit.OTHER, f"{error}.") from None
