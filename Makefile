@@ -16,7 +16,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: attacks help setup run demo demo-picture chat-picture ops-picture live docs engines engines-down engine-parts test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store bench-ops soak fuzz strace promtool browser page-types clean
+.PHONY: attacks help setup run demo demo-picture chat-picture ops-picture live docs run-cluster engines engines-down engine-parts test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store bench-ops soak fuzz strace promtool browser page-types clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ live: $(READY) ## watch a simulation
 
 docs: $(READY) ## write the tables of docs/ that follow from the code
 	@$(PY) -m docs.tables
+
+run-cluster: $(READY) ## run three nodes on one Kafka and one Cassandra, on loopback, until Ctrl-C
+	@nice -n 5 $(PY) -m engines.cluster
 
 engines: $(READY) ## start Kafka, Cassandra, Redis and S3 on loopback, one of each, and print where they serve
 	@$(PY) -m engines up

@@ -12,8 +12,9 @@ import pytest
 
 from nightmail.engine.ports import InUse, Unwritable
 from nightmail.server.config import load
+from nightmail.server.fallen import Fell
 from nightmail.server.listening_socket import CannotListen
-from nightmail.server.node import Fell, Node
+from nightmail.server.node import Node
 from nightmail.server.operator import FILE_NAME
 from tests.certificates import make_certificate
 from tests.server.rig import SMALL, WAIT_S, message, serving

@@ -50,7 +50,7 @@ async def make_cluster(config: Config) -> ClusterMade:
     await make_tables(config.cassandra)
     session = await CassandraSession.connect(config.cassandra)
     try:
-        # First what is decided: the number of partitions follows from it, whoever else makes the cluster now.
+        # First what is decided: the number of partitions follows from it, also if two commands run at once.
         values = await decide(session, shards=config.cluster.shards, buckets=config.cluster.buckets)
         shards, buckets = values["shards"], values["buckets"]
         is_new = await asyncio.to_thread(make_topic, config.kafka, shards)

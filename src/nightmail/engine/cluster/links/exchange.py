@@ -16,6 +16,7 @@ from typing import cast
 import msgspec
 from msgspec import Struct
 
+from nightmail.core.state import NEWEST_FOLD
 from nightmail.engine.cluster.answer_lines import node_of
 from nightmail.engine.cluster.owner import Owner
 from nightmail.engine.cluster.ports import OwnerQuestions
@@ -30,35 +31,35 @@ REPLIES_WAITED = 100_000
 """Questions to other nodes that wait. The oldest beyond are given up: their desks have asked again since."""
 
 
-class Answered(Struct, frozen=True, array_like=True, tag=1):
+class AnswersFrame(Struct, frozen=True, array_like=True, tag=1):
     answers: list[tuple[int, Said]]
 
 
-class News(Struct, frozen=True, array_like=True, tag=2):
+class NewsFrame(Struct, frozen=True, array_like=True, tag=2):
     """(What, device, lane) each: grew, changed, dismissed, low."""
 
-    news: list[tuple[int, int, int]]
+    news: list[tuple[int, int, Lane]]
 
 
-class Question(Struct, frozen=True, array_like=True, tag=3):
+class QuestionFrame(Struct, frozen=True, array_like=True, tag=3):
     number: int
     shard: int
     name: str
     arguments: bytes
 
 
-class Reply(Struct, frozen=True, array_like=True, tag=4):
+class ReplyFrame(Struct, frozen=True, array_like=True, tag=4):
     number: int
     result: bytes
 
 
-class Owns(Struct, frozen=True, array_like=True, tag=5):
+class OwnsFrame(Struct, frozen=True, array_like=True, tag=5):
     """All shards that the sender owns, with the fold of each that serves; 0: it does not serve yet."""
 
     folds: dict[int, int]
 
 
-Frame = Answered | News | Question | Reply | Owns
+Frame = AnswersFrame | NewsFrame | QuestionFrame | ReplyFrame | OwnsFrame
 Packet = tuple[int, list[Frame]]
 """The number of the node that sends, and what it says."""
 _packet = msgspec.msgpack.Decoder(Packet)
@@ -85,7 +86,7 @@ class Exchange:
         self._take_answers: Callable[[Sequence[Answer]], None] | None = None
         self._on_owner_changed: Callable[[int], None] = lambda _: None
         self._outgoing: dict[int, list[Frame]] = {}
-        self._news: list[tuple[int, int, int]] = []
+        self._news: list[tuple[int, int, Lane]] = []
         self._answers: dict[int, list[tuple[int, Said]]] = {}
         self._waiting: dict[int, Callable[[bytes], None]] = {}
         self._asked = 0
@@ -115,7 +116,7 @@ class Exchange:
                 self._waiting[self._asked] = on_reply
                 if len(self._waiting) > REPLIES_WAITED:
                     del self._waiting[next(iter(self._waiting))]
-            self._say(node, Question(self._asked, shard, name, arguments))
+            self._say(node, QuestionFrame(self._asked, shard, name, arguments))
 
         return cast("OwnerQuestions", RemoteOwner(ask))
 
@@ -147,27 +148,27 @@ class Exchange:
         self._news.append((GREW, device, lane))
 
     def changed(self, device: int) -> None:
-        self._news.append((CHANGED, device, 0))
+        self._news.append((CHANGED, device, Lane.NORMAL))
 
     def dismissed(self, device: int) -> None:
-        self._news.append((DISMISSED, device, 0))
+        self._news.append((DISMISSED, device, Lane.NORMAL))
 
     def low(self, device: int) -> None:
-        self._news.append((LOW, device, 0))
+        self._news.append((LOW, device, Lane.NORMAL))
 
     def settled(self) -> None:
         news, self._news = self._news, []
         if news:
             for node in self.nodes:
-                self._say(node, News(news))
+                self._say(node, NewsFrame(news))
             self._tell(news)
 
-    def _tell(self, news: Sequence[tuple[int, int, int]]) -> None:
+    def _tell(self, news: Sequence[tuple[int, int, Lane]]) -> None:
         if (listener := self._listener) is None:
             return
         for what, device, lane in news:
             if what == GREW:
-                listener.grew(device, Lane(lane))
+                listener.grew(device, lane)
             elif what == CHANGED:
                 listener.changed(device)
             elif what == DISMISSED:
@@ -184,7 +185,7 @@ class Exchange:
         if again or owns != self._said:
             self._said = owns
             for node in self.nodes:
-                self._say(node, Owns(owns))
+                self._say(node, OwnsFrame(owns))
 
     def _say(self, node: int, frame: Frame) -> None:
         if not self._outgoing:
@@ -193,7 +194,7 @@ class Exchange:
 
     def flush(self) -> None:
         for node, answers in self._answers.items():
-            self._say(node, Answered(answers))
+            self._say(node, AnswersFrame(answers))
         self._answers = {}
         outgoing, self._outgoing = self._outgoing, {}
         for node, frames in outgoing.items():
@@ -210,26 +211,26 @@ class Exchange:
             return
         for frame in frames:
             match frame:
-                case Answered(answers):
+                case AnswersFrame(answers):
                     if self._take_answers:
                         self._take_answers([Answer(via, said) for via, said in answers])
-                case News(news):
+                case NewsFrame(news):
                     self._tell(news)
-                case Question():
+                case QuestionFrame():
                     self._answer(node, frame)
-                case Reply(number, result):
+                case ReplyFrame(number, result):
                     if on_reply := self._waiting.pop(number, None):
                         on_reply(result)
-                case Owns(folds):
+                case OwnsFrame(folds):
                     self._route(node, folds)
 
-    def _answer(self, node: int, question: Question) -> None:
+    def _answer(self, node: int, question: QuestionFrame) -> None:
         own = self.owners.get(question.shard)
         if own is None or own.mailboxes is None:
             return  # It has just gone elsewhere: the desk asks again.
 
         def reply(result: bytes) -> None:
-            self._say(node, Reply(question.number, result))
+            self._say(node, ReplyFrame(question.number, result))
 
         try:
             put(own.mailboxes, question.name, question.arguments, reply)
@@ -243,7 +244,8 @@ class Exchange:
             if not 0 <= shard < len(self._folds):
                 self.refused += 1
                 continue
-            self._folds[shard] = max(self._folds[shard], fold)
+            # A newer program may be further than this one can go: then its owners stop this one, in words.
+            self._folds[shard] = max(self._folds[shard], min(fold, NEWEST_FOLD))
             if fold and self._routes.get(shard) != node and shard not in self.owners:
                 self._routes[shard] = node
                 self._on_owner_changed(shard)

@@ -9,11 +9,14 @@ Never:   waits for a node that does not take what it is told: a packet beyond wh
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
+# Read once, when the library is loaded: it would write lines of its own to standard error.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 import grpc
 import grpc.aio
 

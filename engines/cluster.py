@@ -1,0 +1,84 @@
+"""`make run-cluster`: one Kafka, one Cassandra, one Redis and three Nightmail nodes on loopback, until Ctrl-C.
+
+Knows:   the settings of a cluster to try.
+Touches: the folder of the engines, which keeps the data; the processes it started. All have ended when it returns.
+"""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from .engines import Engines
+from .jars import NoEngine
+from .plans import HOST, KINDS
+
+NODES = 3
+FIRST_PORT = 8641
+SHARDS = 8
+
+
+def settings(engines: Engines, secret: str) -> str:
+    plans = engines.plans
+    return f"""# Written by `make run-cluster`. Every node reads it.
+[cluster]
+enabled = true
+shards = {SHARDS}
+brokers = "{HOST}:{plans["kafka"].port}"
+replicas = 1
+hosts = "{HOST}"
+cql_port = {plans["cassandra"].port}
+copies = 1
+[accounts]
+secret = "{secret}"
+[schedule]
+secret = "{secret}"
+[operator]
+token = "{secret}"
+"""
+
+
+def main() -> int:
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".engines").absolute()
+    engines, file = Engines(folder), folder / "cluster.toml"
+    nodes: list[subprocess.Popen[bytes]] = []
+    nightmail = [sys.executable, "-m", "nightmail"]
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        engines.up(KINDS)
+        if not file.exists():
+            file.touch(mode=0o600)
+            file.write_text(settings(engines, secrets.token_urlsafe(32)))
+        subprocess.run([*nightmail, "cluster", "init", "--config", str(file)], check=True)
+        for n in range(1, NODES + 1):
+            words = ["--server-node", f"node{n}", "--port", str(FIRST_PORT + n - 1), "--data", str(folder / f"node{n}")]
+            nodes.append(
+                subprocess.Popen([*nightmail, "serve", "--config", str(file), "--log-level", "warning", *words])
+            )
+        print(f"\nHow it is: {' '.join(nightmail)} cluster status --config {file}", flush=True)
+        print("Kill any node with kill -9, and go on sending. Ctrl-C ends everything; the data stays.", flush=True)
+        for node in nodes:
+            node.wait()
+    except NoEngine as why:
+        print(f"run-cluster: {why}", file=sys.stderr)
+        return 1
+    except subprocess.CalledProcessError:
+        return 1
+    except KeyboardInterrupt:
+        pass
+    finally:
+        for node in nodes:
+            if node.poll() is None:
+                node.terminate()
+        for node in nodes:
+            node.wait()
+        for kind in engines.plans:
+            engines.kill(kind)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
