@@ -1,4 +1,4 @@
-"""`make run-cluster`: one Kafka, one Cassandra, one Redis and three Nightmail nodes on loopback, until Ctrl-C.
+"""`make run-cluster`: one Kafka, one Cassandra and three Nightmail nodes on loopback, until Ctrl-C.
 
 Knows:   the settings of a cluster to try.
 Touches: the folder of the engines, which keeps the data; the processes it started. All have ended when it returns.
@@ -14,11 +14,12 @@ from pathlib import Path
 
 from .engines import Engines
 from .jars import NoEngine
-from .plans import HOST, KINDS
+from .plans import HOST
 
 NODES = 3
 FIRST_PORT = 8641
 SHARDS = 8
+USED = ("kafka", "cassandra")
 
 
 def settings(engines: Engines, secret: str) -> str:
@@ -48,7 +49,7 @@ def main() -> int:
     nightmail = [sys.executable, "-m", "nightmail"]
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        engines.up(KINDS)
+        engines.up(USED)
         if not file.exists():
             file.touch(mode=0o600)
             file.write_text(settings(engines, secrets.token_urlsafe(32)))
@@ -75,7 +76,7 @@ def main() -> int:
                 node.terminate()
         for node in nodes:
             node.wait()
-        for kind in engines.plans:
+        for kind in USED:
             engines.kill(kind)
     return 0
 

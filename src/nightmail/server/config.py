@@ -43,8 +43,8 @@ from nightmail.outlets.scheduled import WaitingLimits
 
 from .alert_settings import AlertSettings
 from .alerts.table import ALERTS
-from .credentials import check_accounts, check_media, check_push, check_secret
 from .cluster_settings import ClusterSettings, missing_secret
+from .credentials import check_accounts, check_media, check_push, check_secret
 from .media_settings import MediaSettings
 from .push_settings import PushSettings
 from .settings import NUMBER_MAX, BadSetting, Bounds, Setting, Value, settings_of, written

@@ -35,8 +35,7 @@ FOLDER = "media"
 class NodeMedia:
     def __init__(
         self, settings: MediaSettings, limits: MediaLimits, fold: FoldLimits, data: Path, desk: LoopDesk | ClusterDesk,
-        post: Post,
-        soon: Callable[[], None], pressed: Callable[[], bool],
+        post: Post, soon: Callable[[], None], pressed: Callable[[], bool],
     ) -> None:  # fmt: skip
         """Raises EngineError if the folder cannot be used."""
         folder = Path(settings.folder) if settings.folder else data / FOLDER

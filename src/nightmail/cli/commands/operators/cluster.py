@@ -13,6 +13,7 @@ from rich.table import Table
 from nightmail.cli.errors import Exit, Failure
 from nightmail.cli.output import as_json_option, console, print_json
 from nightmail.cli.server_settings import config_option, loaded, setting_options
+from nightmail.server.cluster.certificates import make_certificates
 from nightmail.server.config import Config
 from nightmail.server.folder import EngineError
 
@@ -72,6 +73,24 @@ def status(file: Path | None, as_json: bool, **given: Any) -> None:
         _print(seen.nodes, seen.shards)
     if orphaned:
         raise Failure(Exit.OTHER, f"{orphaned} of {len(seen.shards)} shards have no owner.")
+
+
+@command.command("certs")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("name")
+@click.option("--host", "hosts", multiple=True, required=True, metavar="HOST", help="Where other nodes reach it.")
+@as_json_option
+def certs(folder: Path, name: str, hosts: tuple[str, ...], as_json: bool) -> None:
+    """Make the certificate of the node NAME in FOLDER, and an authority for the cluster if there is none.
+
+    Copy ca.pem, NAME.pem and NAME.key to the node, and name them as cluster.node_ca_file, cluster.node_cert_file and
+    cluster.node_key_file. Keep ca.key: it makes the certificates of other nodes.
+    """
+    files = make_certificates(folder, name, list(hosts))
+    if as_json:
+        print_json(dict(zip(("ca", "cert", "key"), map(str, files), strict=True)))
+    else:
+        console().print("\n".join(map(str, files)), markup=False)
 
 
 def _print(nodes: list[Any], shards: list[Any]) -> None:
