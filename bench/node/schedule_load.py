@@ -34,6 +34,9 @@ from .pipes import CONNECT_S, connect, until
 IN_FLIGHT = 8
 DAY_MS = 86_400_000
 SETTLE_S = 60.0
+SEQUENCE_NS = 10_000_000
+"""A device's sequence only grows, also from one load to the next: it begins with the time, in hundredths of a
+second."""
 
 
 class ScheduleOrder(Struct, kw_only=True):
@@ -63,13 +66,26 @@ class ScheduleSeen(Struct, kw_only=True):
 
 
 class Author(Link):
-    __slots__ = ("_answered", "_changes", "_count", "_device", "_due", "_head", "_number", "_peer", "is_ready", "why")
+    __slots__ = (
+        "_answered",
+        "_changes",
+        "_count",
+        "_device",
+        "_due",
+        "_head",
+        "_number",
+        "_peer",
+        "_sequence",
+        "is_ready",
+        "why",
+    )
 
     def __init__(self, number: int, peer: int) -> None:
         super().__init__()
         self._number, self._peer = number, peer
         self._device = people.device(number)
         self._head = f"{self._device:x}:{time.time_ns() // 1_000_000}:"
+        self._sequence = time.time_ns() // SEQUENCE_NS
         self._due: Iterator[int] = iter(())
         self._count = self._answered = self._changes = 0
         self.is_ready, self.why = False, ""
@@ -92,8 +108,8 @@ class Author(Link):
         body = at.to_bytes(8, "big") + BODY[8:]
         envelope = Envelope(people.device(self._peer), people.REGISTRATION, body)
         return Scheduled(
-            f"{self._head}{self._count:05d}:x9k2", TAG, Kind.TEXT, 0, at, PairTarget(people.account(self._peer)),
-            PairContent(1, (envelope,), ()),
+            f"{self._head}{self._sequence + self._count:05d}:x9k2", TAG, Kind.TEXT, 0, at,
+            PairTarget(people.account(self._peer)), PairContent(1, (envelope,), ()),
         )  # fmt: skip
 
     @property

@@ -37,7 +37,7 @@ CALLING: Mapping[str, str] = {
     "NIGHTMAIL_SCHEDULE__PRIVATE_NETWORKS": "127.0.0.1",
 }
 PUNCTUAL_MS = 100.0
-COSTED = 20_000
+COSTED = 30_000
 """Messages of which the cost is measured."""
 ACCOUNTS = 50
 START_S = 8.0

@@ -11,7 +11,7 @@ from nightmail.e2ee import peers
 
 from .tools import Bug, edit, edit_method
 
-SUITE = ("schedule clients", "tests of schedule clients")
+SUITE, TESTS = ("schedule clients", "tests of schedule clients"), ("tests of schedule clients",)
 UNIT = ("tests/e2ee/test_peers.py",)
 
 BUGS = (
@@ -23,7 +23,7 @@ BUGS = (
         SUITE, UNIT),
     Bug("a late copy of a cancelled request is forgotten",
         edit_method(Scheduling, "_cancelled", "self._schedule(row, self._context.now + HELD_MS)",
-                    "self._outcomes.end(row, ScheduleState.CANCELLED)"), SUITE, UNIT),
+                    "self._outcomes.end(row, ScheduleState.CANCELLED)"), TESTS, UNIT),
     Bug("news that come before the answer are missed",
         edit_method(Scheduling, "_scheduled",
                     "has_news = row.id in self._repeated or contains(self._heard, said.serial)", "has_news = False"),
