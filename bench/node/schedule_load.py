@@ -148,8 +148,9 @@ class Recipient(Link):
         came = False
         for item in items:
             if isinstance(item, Entries):
-                self._hub.take(item.entries)
-                self._cursor = item.first + len(item.entries) - 1
+                # What is offered again, because its acknowledgement was late, is no second message.
+                self._hub.take(item.entries[max(0, self._cursor + 1 - item.first) :])
+                self._cursor = max(self._cursor, item.first + len(item.entries) - 1)
                 came = True
             elif isinstance(item, Gone):
                 self._cursor = item.high
@@ -167,12 +168,16 @@ class Hub:
         self.ids: set[str] = set()
         self.doubled = self.early = 0
         self.first = self.last = 0.0
+        self.since = 0
+        """When the first is due."""
 
     def take(self, entries: Sequence[Entry]) -> None:
         now = time.time()
         self.first, self.last = self.first or now, now
         for entry in entries:
             due = int.from_bytes(entry.ciphertext[:8], "big")
+            if due < self.since:
+                continue  # of an earlier load, which did not wait for it
             # The stamp is the moment of firing; what comes before its time has a stamp before it, too.
             self.early += entry.at < due
             self.doubled += entry.id in self.ids
@@ -194,6 +199,7 @@ async def work(order: ScheduleOrder) -> ScheduleSeen:
     else:
         start = int((began + order.lead_s) * 1_000)
         due = [start + int(n * order.seconds * 1_000 / order.messages) for n in range(order.messages)]
+    hub.since = due[0]
     for n, author in enumerate(authors):
         author.schedule(due[n :: order.authors])
     most_s = SETTLE_S + order.messages / 1_000
