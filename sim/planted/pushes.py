@@ -65,6 +65,10 @@ BUGS = (
         tokens.step_set, "(target is None or (target.platform, target.token) != (new.platform, new.token))",
         "target is None",
     )),
+    _bug("a 410 for an old token removes a newer one", all_of((
+        edit(outcomes.needs_pushed, "target.since", "(pushed.set_at if pushed.outcome is GONE else target.since)"),
+        edit(outcomes.step_pushed, "target.since", "(pushed.set_at if pushed.outcome is GONE else target.since)"),
+    ))),
     _bug("the token of a revoked device stays", edit(
         devices._unlink, "if state.knows_pushes and", "if False and",
     )),

@@ -155,7 +155,8 @@ class PushLife:
         sleeper.arrivals.append(Arrival(world.now, seen, result))
         world.tell("provider", f"{result.outcome.name} push to {seen.device:x}, {seen.depth} wait")
         world.hit(f"push {result.outcome.name.lower()}")
-        hangs = result.outcome is PushOutcome.FAILED and world.maybe(0.3)
+        # While the provider takes its time to say that a token is gone, the device may have a new one.
+        hangs = world.maybe({PushOutcome.FAILED: 0.3, PushOutcome.GONE: 0.5}.get(result.outcome, 0.0))
         world.later(HANGS_MS if hangs else world.between(0, ANSWER_MS), partial(done, result))
 
     def _answer(self, seen: PushSeen, sleeper: Sleeper) -> PushResult:
