@@ -1,9 +1,11 @@
-"""Scenario `push`: what waking devices costs. To a provider over HTTP/2, sealed for browsers, and in the fold."""
+"""Scenarios `push` and `sleepers`: what waking devices costs. To a provider over HTTP/2, sealed for browsers, in the
+fold alone, and among many that sleep."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import resource
 import tempfile
 import time
@@ -13,18 +15,8 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from nightmail.core.state import NEWEST_FOLD
-from nightmail.engine.desk import LoopDesk
-from nightmail.engine.loop import Loop
-from nightmail.engine.memory import MemoryLog, MemoryRegistry, MemoryRows
-from nightmail.gateway.gateway import Gateway
-from nightmail.gateway.limits import GatewayLimits
-from nightmail.model.forms import Form
-from nightmail.model.ids import SERVER, account_id, device_id
-from nightmail.model.limits import FoldLimits
-from nightmail.model.push_rows import PushSeen
-from nightmail.model.records import AnyBody, Envelope, PushOutcome, PushSet, Record, Registered, Sent
-from nightmail.model.words import Kind, Lane, Platform, PushPlatform
+from nightmail.model.ids import device_id
+from nightmail.model.words import Kind, PushPlatform
 from nightmail.outlets.addresses import Allowed
 from nightmail.outlets.caller import CallerLimits, HttpCaller
 from nightmail.outlets.dispatch import Dispatch
@@ -34,17 +26,18 @@ from nightmail.outlets.push.jwt import b64url
 from nightmail.outlets.push.payload import Pseudonyms
 from nightmail.outlets.push.ports import PushResult
 from nightmail.outlets.push.providers import Providers, ProviderSetup
-from nightmail.outlets.push.waker import PushWaker, WakerLimits
 from nightmail.outlets.push.web_push import WebPush
 from nightmail.outlets.thread import ThreadOutlet
 from tests.outlets.push.rig import APPLE_KEY, pem, poster, running, seen
 
 from .figures import Figures
+from .machine import private_kib
 from .scenario_setup import TINY, Stage
+from .sleeping_town import TAKEN, SleepingTown
 
 PUSHES, SEALED, ASLEEP = 20_000, 2_000, 10_000
 """The last: one percent of a million devices, which get mail in one minute."""
-TAKEN = PushResult(PushOutcome.DELIVERED)
+SLEEP_MINUTES, MINUTE_MS = 3, 60_000
 
 
 def push(at: Stage) -> Iterator[Figures]:
@@ -97,10 +90,6 @@ async def _push(setup: ProviderSetup, count: int) -> tuple[float, float]:
     return count / seconds, used / count * 1e6
 
 
-def _pace() -> int:
-    return 1_000_000
-
-
 def _clock() -> int:
     return int(time.time() * 1_000)
 
@@ -119,50 +108,64 @@ def _seal(count: int) -> float:
     return count / (_cpu_s() - cpu)
 
 
-class _Taking:
-    """A `Pusher` that costs nothing."""
-
-    def __init__(self) -> None:
-        self.pushes = 0
-
-    def push(self, seen: PushSeen, done: Callable[[PushResult], None]) -> None:
-        self.pushes += 1
-        done(TAKEN)
-
-
 def _wake(count: int) -> float:
     """Microseconds of CPU for each push in the fold and the waker: the message less what it costs without a token."""
     costs: list[float] = []
-    for has_token in (False, True):
-        pusher = _Taking()
-        desk = LoopDesk(lambda size: b"\1" * size, _pace)
-        loop = Loop(MemoryLog(), MemoryRows(), lambda: 1_700_000_000_000, desk.on_effects, pace=_pace)
-        registry = MemoryRegistry()
-        waker = PushWaker(desk, registry, pusher, _pace, lambda: None, WakerLimits(grace_ms=0))
-        gateway = Gateway(
-            desk, registry, Form(), GatewayLimits(), lambda: 0, _pace, "bench", lambda: None, lambda: 0.0
-        )  # fmt: skip
-        desk.attend(loop, gateway, on_wake=waker.wake)
-        loop.recover()
-        while not loop.adopt(NEWEST_FOLD, FoldLimits()):
-            pass
-        people = [(account_id(f"p{n}"), f"p{n}") for n in range(count + 1)]
-        for account, name in people:
-            _fold(loop, SERVER, Registered(account, name, 7, name.encode().rjust(32), "x", Platform.CLI))
-            if has_token:
-                _fold(loop, device_id(account, 1), PushSet(PushPlatform.UNIFIEDPUSH, f"https://push.example/{name}"))
-        by = device_id(people[0][0], 1)
+    for has_tokens in (False, True):
+        town = SleepingTown(count, has_tokens=has_tokens)
         cpu = _cpu_s()
-        for account, _ in people[1:]:
-            envelope = Envelope(device_id(account, 1), 7, bytes(200))
-            ident = f"{by:x}:1700000000000:00001:x"
-            sent = Sent(account, Lane.NORMAL, 1, 1, 0, ident, bytes(16), Kind.TEXT, None, 0, 1, (envelope,), ())
-            _fold(loop, by, sent)
+        for person in range(1, count + 1):
+            town.write(person)
         costs.append((_cpu_s() - cpu) / count * 1e6)
-        assert pusher.pushes == (count if has_token else 0), pusher.pushes
+        assert len(town.pushed) == (count if has_tokens else 0), len(town.pushed)
     return costs[1] - costs[0]
 
 
-def _fold(loop: Loop, by: int, body: AnyBody) -> None:
-    loop.submit(Record(by, 0, body))
-    loop.flush()
+def sleepers(at: Stage) -> Iterator[Figures]:
+    """Devices asleep, one percent of which get mail in each minute; others get what must not wake them.
+
+    Their rows are in memory, and nothing is written: it is the cost of deciding whom to wake, among so many.
+    """
+    count = at.settings.sleepers
+    began, before_kib = time.perf_counter(), private_kib(os.getpid())
+    town = SleepingTown(count)
+    made_s, people = time.perf_counter() - began, iter(range(1, count + 1))
+    taken_kib = private_kib(os.getpid()) - before_kib
+    town.go_on(MINUTE_MS)  # What their registration left to be saved is saved.
+    idle_s = _timed(lambda: town.go_on(MINUTE_MS))
+    mail, quiet = max(1, count // 100), max(1, count // 100)
+    wanted: set[int] = set()
+    spent_s = 0.0
+    for _ in range(SLEEP_MINUTES):
+        written = [next(people) for _ in range(mail)]
+        silent = [next(people) for _ in range(quiet)]
+        wanted |= {device_id(town.accounts[each], 1) for each in written}
+
+        def minute(written: list[int] = written, silent: list[int] = silent) -> None:
+            for person in written:
+                town.write(person)
+            for person in silent:
+                town.write(person, Kind.CONTROL)
+            town.go_on(MINUTE_MS)
+
+        spent_s += _timed(minute)
+    pushed = town.pushed
+    figures = Figures(scenario="sleepers", rate=round(len(pushed) / max(spent_s, 1e-9)))
+    figures.more = {
+        "asleep": count, "minutes": SLEEP_MINUTES, "got_mail": len(wanted), "pushes": len(pushed),
+        "needless": sum(device not in wanted for device in pushed) + len(pushed) - len(set(pushed)),
+        "missed": len(wanted - set(pushed)),
+        "cpu_us_per_push": round((spent_s - SLEEP_MINUTES * idle_s) / max(1, len(pushed)) * 1e6, 1),
+        "idle_cpu_share": round(idle_s / 60, 5), "kib_per_sleeper": round(taken_kib / count, 2),
+        "made_s": round(made_s, 1),
+    }  # fmt: skip
+    if figures.more["needless"] or figures.more["missed"]:
+        figures.broken = "a device was woken needlessly, or not at all"
+    yield figures
+
+
+def _timed(work: Callable[[], None]) -> float:
+    """Seconds of CPU."""
+    cpu = _cpu_s()
+    work()
+    return _cpu_s() - cpu

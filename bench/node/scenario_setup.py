@@ -56,6 +56,8 @@ class Settings(Struct, frozen=True):
     schedule_s: float = 5.0
     webhook_rate: int = 2_000
     webhook_s: float = 5.0
+    sleepers: int = 100_000
+    """`sleepers`: devices asleep."""
     loads: int = 1
     """Load processes, where one could become the bottleneck."""
     folder: str | None = None
@@ -67,13 +69,14 @@ class Settings(Struct, frozen=True):
 
 FULL = Settings(
     seconds=10.0, turns=4, waiting=500_000, known=(1_000, 1_000_000), history=10_000_000,
-    schedule_pending=1_000_000, schedule_s=30.0, webhook_s=30.0,
+    schedule_pending=1_000_000, schedule_s=30.0, webhook_s=30.0, sleepers=1_000_000,
 )  # fmt: skip
 TINY = Settings(
     seconds=0.3, warm_up=0.1, pairs=3, crowd=4, phones=8, phone_rate=200.0, away=5, away_each=20, connections=20,
     idle_s=0.3, storm_rate=50.0, turns=1, depths=(2, 10), waiting=40, known=(10, 20), history=200, watchers=20,
     watchers_turns=1, groups=((10, 10), (110, 4)),
     schedule_authors=4, schedule_pending=20, schedule_rates=(50,), schedule_s=0.5, webhook_rate=50, webhook_s=0.5,
+    sleepers=200,
 )  # fmt: skip
 
 

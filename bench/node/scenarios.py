@@ -9,7 +9,7 @@ from .group_scenarios import groups
 from .live_scenarios import busy, crowd, peers, phone, phone_one_way, phone_open
 from .offline_scenarios import idle, idle_present, offline, storm
 from .presence_scenarios import watchers
-from .push_scenarios import push
+from .push_scenarios import push, sleepers
 from .scenario_setup import Stage
 from .schedule_scenarios import schedule, webhooks
 from .size_scenarios import depth
@@ -31,5 +31,6 @@ SCENARIOS: dict[str, Callable[[Stage], Iterator[Figures]]] = {
     "schedule": schedule,
     "webhooks": webhooks,
     "push": push,
+    "sleepers": sleepers,
 }
 DEFAULT = tuple(name for name in SCENARIOS if name != "phone_one_way")

@@ -15,6 +15,7 @@ from tests.server.rig import Person, Town, message
 from tests.web.operator import Operator
 
 SCRIPT = "<img src=x onerror=\"document.title='broken'\"><script>document.title='broken'</script>"
+LABEL = "<img src=x onerror='document.title=1'>"
 
 
 @pytest.fixture(scope="module")
@@ -171,3 +172,21 @@ def test_a_hostile_error_text_is_shown_escaped_wherever_it_stands(operator: Oper
     page.goto(f"{operator.url}/ops#/letters/{SCRIPT}")
     assert page.locator("main img, main script, .toast img").count() == 0
     assert page.title() == "Dead letters · Nightmail"
+
+
+def test_a_hostile_label_of_a_device_becomes_no_markup(operator: Operator) -> None:
+    """The label comes from the device; the page gets it wherever an answer has it, and shows text only."""
+    town, page = operator.town, operator.page
+    eve, dan = town.register("eve"), town.register("dan-2")
+    renamed = town.ask("PATCH", f"/v1/devices/{eve.device:x}", {"label": LABEL}, auth=eve)
+    assert renamed.status < 300, renamed
+    sent = message(eve, dan)
+    town.say(eve.device, sent)
+    operator.go("Trace")
+    page.get_by_label("Message id").fill(sent.id)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Timeline").locator("li")).to_have_count(2)
+    for view in ("Overview", "Dead letters", "Schedules", "Storage", "Trace"):
+        operator.go(view)
+        assert page.locator("main img, main script").count() == 0
+        assert page.title() != "1"
