@@ -21,6 +21,7 @@ LOGS = Focus(
 )
 SILENT = Focus({"logs": 1, "tells": 1, "write": 80, "link": 0, "unlink": 0, "log_out": 10})
 ABSENT = Focus({"logs": 1, "tells": 1, "change": 30, "change_back_and_forth": 10})
+LEAVERS = Focus({"logs": 1, "tells": 1, "nap": 30, "change": 30, "change_back_and_forth": 10})
 ADMINS = Focus({"change": 40, "change_back_and_forth": 20})
 
 
@@ -101,7 +102,7 @@ BUGS = (
     )),
     _bug("a leaver loses its rest of a group's log", edit(
         membership._end, "group.leavers[account] = group.seq", "pass",
-    ), CLUSTER),
+    ), focus=LEAVERS),
     _bug("entries of a group's log overtake their keys", edit_method(
         fresh_reads.FreshReads, "_has_heard", "return self._loop.ready and heard", "return self._loop.ready",
     ), CLUSTER),
