@@ -25,10 +25,11 @@ def command(person: str | None, profile: str | None, servers: tuple[str, ...], c
 
     \b
       Enter          send                     Ctrl+N   new conversation
-      Ctrl+J         new line                 Ctrl+F   search
-      Tab            list, messages, text     Ctrl+S   safety number
-      Enter, R       (on a message) reply     Esc      back
-      Ctrl+Q         quit
+      Ctrl+J         new line                 Ctrl+G   new group
+      Tab            list, messages, text     Ctrl+F   search
+      Enter, R       (on a message) reply     Ctrl+S   safety number; members of a group
+      Esc            back                     Ctrl+T   let messages disappear
+      Ctrl+Q         quit                     Ctrl+L   send the message later
 
     The chat works offline: messages wait in the outbox. Messages on the screen count as read while the terminal has
     the focus.
