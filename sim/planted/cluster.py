@@ -8,6 +8,7 @@ from __future__ import annotations
 from nightmail.engine.cluster.followed_log import FollowedLog
 from nightmail.engine.cluster.fresh_reads import FreshReads
 from nightmail.engine.cluster.prompts import Prompts
+from nightmail.engine.folding import Folding
 from nightmail.engine.questions import Questions
 
 from .tools import Bug, Focus, edit_method, method
@@ -27,6 +28,12 @@ BUGS = (
         lambda: method(Prompts, "tick", lambda _prompts: None), ("cluster",), CLUSTER, focus=NO_RECONNECTING),
     Bug("an owner that fell behind reads on from where it was",
         edit_method(FollowedLog, "replay", "self._follow(after)", "pass"), ("cluster",), CLUSTER),
+    Bug("a checkpoint ends inside the span of a batch",
+        edit_method(Folding, "run", "self.state.offset = batch.last", "pass"), ("cluster",),
+        (*CLUSTER, "tests/engine/test_folding.py")),
+    Bug("an append without a place is taken to stand at the beginning",
+        edit_method(FollowedLog, "append", "None if first == PLACE_UNKNOWN else first", "first"),
+        ("cluster",), CLUSTER),
     Bug("an owner skips a batch of a single record",
         edit_method(FollowedLog, "_count_upto", "batches, offset", "batches, offset + 1"), ("cluster",), CLUSTER),
     Bug("account rows are shown without asking for the log's end",

@@ -16,5 +16,9 @@ def test_as_many_go_as_both_bounds_allow_and_one_in_any_case(records_max: int, b
     assert count_fitting([b"." * 10] * 3, records_max, bytes_max) == count
 
 
+def test_no_batch_has_more_records_than_its_span() -> None:
+    assert [count_fitting([b"."] * 9, 5, 10**6, span) for span in (1, 3, 8)] == [5, 3, 5]
+
+
 def test_of_nothing_nothing_goes() -> None:
     assert count_fitting([], 9, 9) == 0

@@ -374,3 +374,15 @@ def test_however_the_log_is_cut_into_batches_the_state_is_the_same(cuts: tuple[i
     assert [(key, row and encode_row(row)) for key, row in cut.folding.state.known_rows()] == [
         (key, row and encode_row(row)) for key, row in whole.folding.state.known_rows()
     ]
+
+
+def test_a_batch_that_covers_a_span_is_followed_by_the_next_span() -> None:
+    recording = Recording()
+    recording.folding.rebuild()
+    for first, name in ((1, "alice"), (101, "bob")):
+        data = a_batch(first, a_person(name)).data
+        recording.folding.feed(Durable(first, START, data, None, 100))
+    state = recording.folding.state
+    assert (state.offset, recording.folding.next_offset) == (200, 201)
+    # The shard's own row is as of the checkpoint.
+    assert {version for *_, version, _ in take_checkpoint(state, START).rows} == {1, 101, 200}

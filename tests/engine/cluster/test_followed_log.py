@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from nightmail.engine.cluster.followed_log import FollowedLog
+from nightmail.engine.cluster.ports import PLACE_UNKNOWN
 from nightmail.engine.ports import Stored
 from tests.engine.cluster.rig import HeldSharedLog
 
@@ -110,3 +111,23 @@ def test_a_closed_log_hears_nothing_and_trims_nothing() -> None:
     log.trimmed_away()
     log.trim(4, 0)
     assert (answers, log.last, rig.events, rig.shared.trimmed[SHARD]) == ([], 4, ["batch"] * 3, 0)
+
+
+def test_an_append_without_a_place_is_unknown_until_it_is_read() -> None:
+    rig, log = with_batches()
+    rig.shared.holds = True
+    answers: list[int | None] = []
+    log.append(7, [b"e"], answers.append)
+    *_, done = rig.shared.held.pop()
+    done(PLACE_UNKNOWN)
+    rig.put(b"e")
+    assert (answers, batches(log, 4)) == ([None], [Stored(5, 7, (b"e",))])
+
+
+def test_batches_that_cover_more_numbers_than_they_have_records_follow_each_other() -> None:
+    rig = Rig()
+    log = rig.follow()
+    one, two = Stored(1, 7, (b"a", b"b"), 100), Stored(101, 7, (b"c",), 100)
+    log.take(one)
+    log.take(two)
+    assert (log.last, batches(log, 0), batches(log, 100)) == (200, [one, two], [two])

@@ -8,8 +8,9 @@ from random import Random
 import pytest
 
 from nightmail.core.state import NEWEST_FOLD
+from nightmail.engine.cluster.owner import STIR_MS
 from nightmail.engine.loop import LoopLimits
-from nightmail.engine.ports import TooNew
+from nightmail.engine.ports import Damaged, TooNew
 from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Accepted
 from nightmail.model.ids import SERVER
@@ -179,6 +180,30 @@ def test_an_owner_that_does_not_know_the_fold_stops_in_words_and_another_goes_on
         assert node.answers == []
         cluster.take_over(BOBS, NEWEST_FOLD + 1)
         assert [said for _, said in node.answers] == [accepted(1, START + 200)]
+
+
+def test_a_log_that_ends_before_the_checkpoint_is_not_built_upon() -> None:
+    cluster, node = with_people(limits=EAGER)
+    node.say(PHONE, a_message(1))
+    cluster.wait(500)
+    cluster.log.batches[BOBS].clear()
+    cluster.take_over(BOBS)
+    (why,) = cluster.notices.stopped
+    assert isinstance(why, Damaged)
+    assert f"the log of shard {BOBS} ends at 0, before its checkpoint at" in str(why)
+    assert not cluster.owners[BOBS].alive
+
+
+def test_an_idle_log_is_stirred_while_it_has_something_to_forget() -> None:
+    cluster, node = with_people()
+    node.say(PHONE, a_message(1))
+    cluster.wait(2_000)
+    ends = [cluster.log.last(BOBS)]
+    for _ in range(3):
+        cluster.wait(STIR_MS)
+        cluster.wait(2_000)
+        ends.append(cluster.log.last(BOBS))
+    assert ends == [ends[0], *[ends[0] + 1] * 3]
 
 
 def test_forwards_reach_the_other_shards_log() -> None:

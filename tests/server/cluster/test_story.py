@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 
 from nightmail.client import Client, Receipt, SyncClient, Tick
@@ -24,10 +26,11 @@ def sync(device: RegisteredDevice, cluster: RunningCluster, first: int) -> SyncC
 
 def looked_at(cluster: RunningCluster, owners: set[str]) -> ClusterStanding:
     """The cluster, once these own its shards, and no others."""
+    seen = asyncio.run(look_at_cluster(cluster.config))
     for _ in range(LOOKS):
-        seen = asyncio.run(look_at_cluster(cluster.config))
         if {shard.owner for shard in seen.shards} == owners:
             return seen
+        seen = asyncio.run(look_at_cluster(cluster.config))
     raise AssertionError(f"{owners} do not own every shard: {seen}")
 
 
@@ -85,3 +88,25 @@ def test_a_node_that_stops_hands_its_shards_over_and_what_was_sent_is_kept(
         with sync(ada, cluster, 0) as sender, sync(bob, cluster, 0) as recipient:
             sender.send("bob", "next day")
             assert recipient.receive(timeout=WAIT_S).text == "next day"
+
+
+def test_a_node_that_was_paused_wakes_as_a_zombie_and_does_no_harm(engines: StartedEngines, tmp_path: Path) -> None:
+    with running_cluster(engines, tmp_path, 2) as cluster:
+        one, two = cluster.nodes
+        ada, bob = one.register("ada"), two.register("bob")
+        looked_at(cluster, {"node1", "node2"})
+        with sync(ada, cluster, 0) as sender, sync(bob, cluster, 1) as recipient:
+            sender.wait(sender.send("bob", "before"), Tick.SENT, WAIT_S)
+            assert one.pid is not None
+            os.kill(one.pid, signal.SIGSTOP)
+            try:
+                # Written while the one who appended it cannot say what became of it.
+                sender.send("bob", "meanwhile")
+                looked_at(cluster, {"node2"})
+            finally:
+                os.kill(one.pid, signal.SIGCONT)
+            looked_at(cluster, {"node1", "node2"})
+            sender.wait(sender.send("bob", "after"), Tick.SENT, WAIT_S)
+            assert [recipient.receive(timeout=WAIT_S).text for _ in range(3)] == ["before", "meanwhile", "after"]
+        assert "shards lost" in one.log
+        assert [node.pid is not None for node in cluster.nodes] == [True, True]

@@ -68,7 +68,7 @@ def test_what_nobody_answers_is_told_all_the_same() -> None:
 
 
 def test_bytes_that_are_no_question_reach_no_owner() -> None:
-    owner = Answering()
+    owner: Any = Answering()
     with pytest.raises(KeyError):
         put(owner, "__class__", b"", lambda _: None)
     with pytest.raises(msgspec.DecodeError):
