@@ -71,8 +71,9 @@ class MediaClient(ScheduleClient):
         if file.size > SIZE_MAX:
             raise FileUnusable(file.path, "it is too large")
         name = sendable_name(name or Path(file.path).name)
-        thumbnail = await in_thread(lambda: thumbnail_of(file.path))
-        pointer = self._pointer(file, name, media_type or type_of(name), thumbnail)
+        kind = media_type or type_of(name)
+        thumbnail = await in_thread(lambda: thumbnail_of(file.path)) if kind.startswith("image/") else b""
+        pointer = self._pointer(file, name, kind, thumbnail)
         content = Content(Kind.MEDIA, caption or None, reply_to_message_id or None, encode_pointer(pointer))
         peer, handle = await self._whom(to)
         with driver.working() as machine:

@@ -19,4 +19,6 @@ async def in_thread(work: Callable[[], T], stop: Callable[[], None] | None = Non
         if stop is not None:
             stop()
         await asyncio.wait([running])
+        if not running.cancelled():
+            running.exception()  # marks it as seen: the caller is gone
         raise

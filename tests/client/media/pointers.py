@@ -23,7 +23,7 @@ def sealed(folder: Path, data: bytes = CONTENT, key: bytes = KEY) -> tuple[bytes
     """The stream of a file, and the pointer to it."""
     file = SealedFile(look_at(a_file(folder, data)), key)
     piece = file.piece(0, file.chunks)
-    return piece.data, MediaPointer(5, BLOB, key, file.digest(piece.digests), len(data), "notes.txt")
+    return bytes(piece.data), MediaPointer(5, BLOB, key, file.digest(piece.digests), len(data), "notes.txt")
 
 
 def changed_since(file: LocalFile) -> LocalFile:

@@ -46,7 +46,7 @@ class LostAnswers(BlobHttp):
 
     count = 0
 
-    def append(self, blob: str, offset: int, piece: bytes) -> int:
+    def append(self, blob: str, offset: int, piece: bytes | bytearray) -> int:
         done = super().append(blob, offset, piece)
         self.count += 1
         if self.count % 2:

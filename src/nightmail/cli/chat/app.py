@@ -11,7 +11,6 @@ from contextlib import suppress
 from datetime import datetime
 from typing import ClassVar
 
-from rich.text import Text
 from rich.traceback import Traceback
 from textual import events, work
 from textual.app import App, ComposeResult
@@ -20,16 +19,16 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 
-from nightmail.cli.errors import explain, sentence
-from nightmail.cli.group_words import refusal_words, settings_lines
+from nightmail.cli.group_words import settings_lines
 from nightmail.cli.output import plain
-from nightmail.client import Client, GroupError, ScheduleError
+from nightmail.client import Client
 from nightmail.client.errors import ClientError, Lagging
 from nightmail.client.events import Disappeared, Event
 from nightmail.client.schedule_events import ScheduleEvent
 from nightmail.model.group_chain import is_group
 
 from .conversations import Conversations
+from .file_screens import PathScreen
 from .group_screens import MembersScreen, NewGroupScreen
 from .lines import Line, MessageLine, lines_of
 from .model import ConnectionState, Model, Status
@@ -37,6 +36,7 @@ from .schedule_screens import LaterScreen, ScheduledScreen
 from .screens import RecipientScreen, SafetyNumberScreen, SearchScreen, TimerScreen
 from .style import CSS as STYLE
 from .widgets import Composer, ConversationList, Messages
+from .words import error_words, escaped, one_line
 
 NARROW = 72
 """With fewer columns, the window shows either the list or one conversation."""
@@ -62,6 +62,7 @@ class ChatApp(App[None]):
         Binding("ctrl+s", "safety", "Safety number", priority=True),
         Binding("ctrl+t", "timer", "Timer", priority=True),
         Binding("ctrl+l", "later", "Later", priority=True),
+        Binding("ctrl+o", "send_file", "Send a file", priority=True),
         Binding("escape", "step_back", "Back"),
     ]
 
@@ -83,7 +84,7 @@ class ChatApp(App[None]):
         self.head, self.reply, self.bar = Static(id="head"), Static(id="reply"), Static(id="status")
         with Horizontal(id="window"):
             with Vertical(id="left"):
-                yield Static(_text(plain(self.conversations.own_name)), id="own")
+                yield Static(one_line(plain(self.conversations.own_name)), id="own")
                 yield self.list
             with Vertical(id="right"):
                 yield self.head
@@ -170,7 +171,7 @@ class ChatApp(App[None]):
             words += f"  ⏱ {summary.timer}" if summary.timer else ""
             if presence := self.conversations.presence(summary.peer):
                 words += f"  · {presence}"
-        self.head.update(_text(words))
+        self.head.update(one_line(words))
 
     def _draw_lines(self, *, to_end: bool = False) -> None:
         if self.model.open is None:
@@ -187,13 +188,13 @@ class ChatApp(App[None]):
     def _draw_status(self) -> None:
         status = self.model.status
         about = "members" if self._is_in_group else "safety"
-        keys = f"  ^N new  ^G group  ^F search  ^S {about}  ^T timer  ^L later  ^Q quit"
-        self.bar.update(_text(f"{_DOTS[status.state]} {status.words}{'' if self._is_narrow else keys}"))
+        keys = f"  ^N new  ^G group  ^F search  ^S {about}  ^T timer  ^L later  ^O file  ^Q quit"
+        self.bar.update(one_line(f"{_DOTS[status.state]} {status.words}{'' if self._is_narrow else keys}"))
         self.bar.set_classes(status.state.value)
 
     def _draw_reply(self) -> None:
         said = next((e for e in self.lines if isinstance(e, MessageLine) and e.id == self.model.replying_to), None)
-        self.reply.update(_text(f"↳ {plain(said.text.replace(chr(10), ' '))}" if said else ""))
+        self.reply.update(one_line(f"↳ {plain(said.text.replace(chr(10), ' '))}" if said else ""))
         self.reply.display = said is not None
 
     # --- conversations --------------------------------------------------------------------------
@@ -387,6 +388,52 @@ class ChatApp(App[None]):
 
         self.push_screen(LaterScreen(self.conversations.name(peer)), schedule)
 
+    def action_send_file(self) -> None:
+        """What is written goes along with the file."""
+        peer = self.model.open
+        if peer is None or isinstance(self.screen, ModalScreen):
+            return
+        caption, reply_to = self.composer.text.strip("\n"), self.model.replying_to
+
+        async def send(path: str | None) -> None:
+            if path:
+                try:
+                    await self.conversations.send_file(peer, path, caption, reply_to)
+                except ClientError as error:
+                    self._show_error(error)
+                    return
+                if self.model.open == peer:
+                    self._clear_composer()
+
+        title = f"Send a file to {self.conversations.name(peer)}"
+        self.push_screen(PathScreen(title, "Enter send   Esc back"), send)
+
+    def on_messages_file_chosen(self, event: Messages.FileChosen) -> None:
+        if event.gives_up:
+            self._give_up(event.message_id)
+            return
+
+        def save(path: str | None) -> None:
+            if path:
+                self._save_file(event.message_id, path)
+
+        self.push_screen(PathScreen("Save in a folder, or as a file", "Enter save   Esc back", "."), save)
+
+    @work
+    async def _give_up(self, message_id: str) -> None:
+        with suppress(ClientError):
+            await self.conversations.client.give_up(message_id)
+
+    @work
+    async def _save_file(self, message_id: str, path: str) -> None:
+        try:
+            saved = await self.conversations.files.save(message_id, path)
+        except ClientError as error:
+            self._show_error(error)
+        else:
+            self.notify(escaped(f"Saved {plain(str(saved))}"))
+        self._draw_soon()
+
     def _show_scheduled(self) -> None:
         self.push_screen(ScheduledScreen(self.conversations.schedules.rows, self._cancel))
 
@@ -441,20 +488,4 @@ class ChatApp(App[None]):
         self._close_messages_no_wait()
 
     def _show_error(self, error: ClientError) -> None:
-        match error:
-            case GroupError():
-                said = refusal_words(error)[0]
-                words = f"{said[:1].upper()}{said[1:]}."
-            case ScheduleError():
-                words = explain(error).message
-            case _:
-                words = sentence(error)
-        self.notify(_escape(words), severity="error")
-
-
-def _text(words: str) -> Text:
-    return Text(words, no_wrap=True, overflow="ellipsis")
-
-
-def _escape(words: str) -> str:
-    return words.replace("[", "\\[")
+        self.notify(escaped(error_words(error)), severity="error")

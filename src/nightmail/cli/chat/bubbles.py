@@ -16,6 +16,7 @@ from nightmail.cli.errors import REASONS
 from nightmail.cli.output import TICKS, plain, plain_body
 from nightmail.client.messages import Tick
 
+from .files import drawn
 from .lines import Day, LaterLine, Line, MessageLine, Notice, UnreadMarker
 from .model import ConversationSummary
 
@@ -57,6 +58,8 @@ def _bubble(said: MessageLine, width: int) -> RenderableType:
         told = said.seen or ("queued" if said.queued else "")
         body.append(f" {TICKS[said.tick]}{f' {told}' if told else ''}", style=_STYLES.get(said.tick, "grey66"))
     parts.append(body)
+    if said.file is not None:
+        parts += drawn(said.file)
     if said.own and said.tick is Tick.FAILED:
         why = REASONS.get(said.reason, said.reason)
         parts.append(Text(f"Failed: {why}." if why else "Failed.", style="light_coral"))

@@ -33,6 +33,7 @@ from nightmail.client.store.search import Found, text_of
 from nightmail.model.group_chain import is_group
 from nightmail.model.ids import MessageId, account_of
 
+from .files import Files
 from .groups import ChatGroups
 from .lines import Notice, ShownMessage
 from .model import ConversationSummary
@@ -47,6 +48,7 @@ class Conversations:
         self.client = client
         self._names = ContactNames(client)
         self.groups = ChatGroups(client, self._names)
+        self.files = Files(client)
         self.schedules = ChatSchedules(client, self.name)
         self._typed: dict[int, str] = {}
         """Account → the handle that the user typed for it. The server tells account numbers only."""
@@ -94,6 +96,7 @@ class Conversations:
             case _:
                 pass
         self.groups.take(event)
+        self.files.take(event)
 
     def _summary(self, peer: int) -> ConversationSummary:
         newest = self.client.history(peer, 1)
@@ -131,6 +134,7 @@ class Conversations:
                 is_queued=message.group is None and self.client.is_queued(message),
                 author=self.groups.author(message),
                 seen=self.groups.seen(message),
+                file=self.files.line(message),
             )
             for message in self.client.history(peer, limit)
         ]
@@ -188,6 +192,12 @@ class Conversations:
             await self.client.send(peer, text, reply_to_message_id=reply_to, mentions=mentions)
         else:
             await self.client.send(self._addressee(peer), text, reply_to_message_id=reply_to)
+        self._known.pop(peer, None)
+
+    async def send_file(self, peer: int, path: str, caption: str, reply_to: str) -> None:
+        """Queue a file. That is durable when this returns. Raises FileUnusable and what sending raises."""
+        to = peer if is_group(peer) else self._addressee(peer)
+        await self.client.send_file(to, path, caption=caption, reply_to_message_id=reply_to)
         self._known.pop(peer, None)
 
     async def schedule(self, peer: int, text: str, reply_to: str, typed: str) -> None:

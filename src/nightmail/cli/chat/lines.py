@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from nightmail.client.messages import Message, Tick
 
+from .files import FileLine
+
 
 class Day(Struct, frozen=True):
     words: str
@@ -49,6 +51,7 @@ class MessageLine(Struct, frozen=True):
     """In a group, who wrote it, if the message before it has another author; empty for own messages."""
     seen: str = ""
     """Of an own message in a group: how many have it, or have read it."""
+    file: FileLine | None = None
 
 
 class LaterLine(Struct, frozen=True):
@@ -74,6 +77,7 @@ class ShownMessage(Struct, frozen=True):
     author: str = ""
     """In a group, who wrote it; empty for own messages."""
     seen: str = ""
+    file: FileLine | None = None
 
 
 def lines_of(
@@ -112,7 +116,7 @@ def lines_of(
         state, reason, turn = message.state, message.reason, follows and not is_same
         lines.append(MessageLine(
             message.id, message.own, each.text, clock, state, reason, _first_line(quote), turn, each.is_queued, author,
-            each.seen,
+            each.seen, each.file,
         ))  # fmt: skip
     return [*lines, *waiting]
 

@@ -68,10 +68,21 @@ def _clock(at_ms: int) -> str:
 class Messages(OptionList):
     """The lines of one conversation. Messages can be selected and answered."""
 
-    BINDINGS: ClassVar = [Binding("r", "select", "Reply", show=False)]
+    BINDINGS: ClassVar = [
+        Binding("r", "select", "Reply", show=False),
+        Binding("s", "save_file", "Save the file", show=False),
+        Binding("delete", "give_up_file", "Do not send the file", show=False),
+    ]
 
     class OlderWanted(Posted):
         """The reader has reached the top."""
+
+    class FileChosen(Posted):
+        """The reader wants to save the file of a message, or to stop sending it."""
+
+        def __init__(self, message_id: str, *, gives_up: bool) -> None:
+            super().__init__()
+            self.message_id, self.gives_up = message_id, gives_up
 
     def __init__(self) -> None:
         super().__init__(id="messages", markup=False)
@@ -94,6 +105,18 @@ class Messages(OptionList):
         if marked is not None and not to_end:
             self.go_to(marked)
         self.call_after_refresh(self._settle, at_end, from_end)
+
+    def action_save_file(self) -> None:
+        self._choose(gives_up=False)
+
+    def action_give_up_file(self) -> None:
+        self._choose(gives_up=True)
+
+    def _choose(self, *, gives_up: bool) -> None:
+        at = self.highlighted
+        line = self._shown[at] if at is not None and at < len(self._shown) else None
+        if isinstance(line, MessageLine) and line.file is not None:
+            self.post_message(self.FileChosen(line.id, gives_up=gives_up))
 
     def _settle(self, at_end: bool, from_end: float) -> None:
         self.scroll_to(y=self.max_scroll_y if at_end else max(0, self.max_scroll_y - from_end), animate=False)

@@ -39,6 +39,8 @@ WAITS = {
     "read": Tick.READ,
 }
 """--wait → what is waited for. "queued" is the former word for "pending"."""
+FILE_PATIENCE = 5
+"""So often every address may fail while a file is sent: a server that restarts in the middle is waited for."""
 HELD = "The security code has changed since you verified it. The message waits until you accept the new one."
 
 
@@ -110,7 +112,8 @@ def command(
     if file and mentions:
         raise click.UsageError("A file mentions nobody: send a message for that.")
     words = text or "" if file and text != "-" else text_given(text)
-    order = Order(to, words, reply_to, lane, WAITS[wait], len(found), mentions=mentions, file=file)
+    failures = len(found) * (FILE_PATIENCE if file else 1)
+    order = Order(to, words, reply_to, lane, WAITS[wait], failures, mentions=mentions, file=file)
     with progress_shown(client, as_json=as_json):
         outcome = asyncio.run(deliver(client, order))
     receipt = outcome.receipt

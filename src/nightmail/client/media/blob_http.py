@@ -90,7 +90,7 @@ class BlobHttp:
         with self._asked("HEAD", f"/v1/media/{blob}", TUS) as response:
             return UploadSeen(_number(response, "Upload-Offset"), _number(response, "Upload-Length"))
 
-    def append(self, blob: str, offset: int, piece: bytes) -> int:
+    def append(self, blob: str, offset: int, piece: bytes | bytearray) -> int:
         """Send the next piece, with its checksum: it counts whole, or not at all. What is durable then."""
         checksum = base64.b64encode(hashlib.sha256(piece).digest()).decode()
         headers = {
@@ -152,7 +152,7 @@ class BlobHttp:
 
     @contextmanager
     def _asked(
-        self, method: str, path: str, headers: dict[str, str], body: bytes | None = None
+        self, method: str, path: str, headers: dict[str, str], body: bytes | bytearray | None = None
     ) -> Generator[http.client.HTTPResponse]:
         """An answer that is no error, of the first address that answers. Raises HttpError, FileGone."""
         address, connection, response = self._answered(method, path, headers, body)
@@ -165,7 +165,7 @@ class BlobHttp:
             connection.close()
 
     def _answered(
-        self, method: str, path: str, headers: dict[str, str], body: bytes | None
+        self, method: str, path: str, headers: dict[str, str], body: bytes | bytearray | None
     ) -> tuple[str, http.client.HTTPConnection, http.client.HTTPResponse]:
         failure: HttpError = Unreachable("no server address is known")
         for address in self._addresses:
@@ -193,7 +193,7 @@ class BlobHttp:
         method: str,
         path: str,
         headers: dict[str, str],
-        body: bytes | None,
+        body: bytes | bytearray | None,
     ) -> http.client.HTTPResponse:
         said = {**headers, "Authorization": self._authorization, "Content-Length": str(len(body or b""))}
         # A server may refuse a body before it has read it: its answer says why.
@@ -202,7 +202,7 @@ class BlobHttp:
         return connection.getresponse()
 
 
-def _blocks(body: bytes) -> Iterable[memoryview]:
+def _blocks(body: bytes | bytearray) -> Iterable[memoryview]:
     whole = memoryview(body)
     return [whole[at : at + BLOCK_BYTES] for at in range(0, len(whole), BLOCK_BYTES)]
 

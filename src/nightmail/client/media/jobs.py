@@ -76,7 +76,7 @@ class MediaJobs:
                 return
         digests = bytearray(self.rows.digests(message_id))
 
-        async def source(offset: int, most: int) -> bytes:
+        async def source(offset: int, most: int) -> bytearray:
             if (first := chunk_at(offset)) is None:
                 raise OtherBlob("the server stopped inside a chunk")
             piece = await in_thread(lambda: sealed.piece(first, max(1, most // SEALED_CHUNK_BYTES)))

@@ -30,7 +30,7 @@ class LocalFile(NamedTuple):
 
 
 class SealedPiece(NamedTuple):
-    data: bytes
+    data: bytearray
     digests: bytes
     """Of each chunk, one after the other."""
 
@@ -62,7 +62,7 @@ class SealedFile:
                 data += sealed
                 digests += sha256(sealed).digest()
             self._check(file)
-        return SealedPiece(bytes(data), bytes(digests))
+        return SealedPiece(data, bytes(digests))
 
     def digest(self, digests: bytes) -> bytes:
         """Of the whole stream, from those of all its chunks."""

@@ -22,13 +22,13 @@ from nightmail.client.threads import in_thread
 from .blob_http import BlobHttp, passes
 
 PIECE_BYTES_MIN = 131_072
-PIECE_BYTES_MAX = 8 * 1024 * 1024
+PIECE_BYTES_MAX = 4 * 1024 * 1024
 TRIES = 4
 """Attempts without progress, before a transfer is given up for now."""
 
 Report: TypeAlias = Callable[[int, int], None]
 """Gets how many bytes of how many are there. Called on the event loop's thread."""
-Source: TypeAlias = Callable[[int, int], Awaitable[bytes]]
+Source: TypeAlias = Callable[[int, int], Awaitable[bytes | bytearray]]
 """The bytes at an offset: some, and not more than asked for. The same bytes whenever they are asked for."""
 
 
