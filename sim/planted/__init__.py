@@ -12,6 +12,7 @@ from . import (
     cluster,
     devices,
     engine,
+    files,
     forwards,
     gateway,
     group_clients,
@@ -40,7 +41,7 @@ BUGS: tuple[Bug, ...] = (
     *sending.BUGS, *receiving.BUGS, *receipts.BUGS, *devices.BUGS, *handles.BUGS, *engine.BUGS, *keeping.BUGS,
     *forwards.BUGS, *cluster.BUGS, *logfiles.BUGS, *wide.BUGS, *gateway.BUGS, *client.BUGS, *keys.BUGS, *sealing.BUGS,
     *shares.BUGS, *clock.BUGS, *timers.BUGS, *presence.BUGS, *groups.BUGS, *group_clients.BUGS,
-    *schedules.BUGS, *pushes.BUGS, *media.BUGS, *loss.BUGS, *backups.BUGS, *schedule_clients.BUGS,
+    *schedules.BUGS, *pushes.BUGS, *media.BUGS, *files.BUGS, *loss.BUGS, *backups.BUGS, *schedule_clients.BUGS,
 )  # fmt: skip
 
 __all__ = ["BUGS", "Bug", "Uprooted"]

@@ -43,7 +43,7 @@ from sim.world.plan import FAULTS, HABITS, Plan, run
 from sim.world.push_plan import run_pushes
 from sim.world.schedule_plan import run_schedules
 
-from . import backups, claims, group_clients, handles, media, owners, powercuts, presence, schedule_clients
+from . import backups, claims, files, group_clients, handles, media, owners, powercuts, presence, schedule_clients
 
 ROOT = Path(__file__).parent.parent.parent
 WORKERS = 2
@@ -54,7 +54,7 @@ STUCK_SECONDS = 20
 SEEDS = {
     "node": 60, "cluster": 300, "sealed": 150, "forged entries": 60, "forged lists": 60, "forged keys": 60,
     "owners": 2_000, "powercuts": 6_000, "claims": 30, "handles": 60, "presence": 60, "backups": 60, "media": 60,
-    "groups node": 150,
+    "files": 60, "groups node": 150,
     "groups cluster": 300, "group clients": 60, "tests of group clients": 1, "schedules node": 100,
     "schedules cluster": 200, "pushes node": 150, "pushes cluster": 200, "schedule clients": 60,
     "tests of schedule clients": 1,
@@ -204,7 +204,8 @@ def use_schedule_clients(_seed: int) -> None:
 
 SEEDED: Mapping[str, Callable[[int], object]] = {
     "owners": owners.run, "powercuts": cut_power, "claims": claim_keys, "handles": handles.run,
-    "presence": presence.run, "backups": backups.run, "media": media.run, "tests of group clients": use_group_clients,
+    "presence": presence.run, "backups": backups.run, "media": media.run, "files": files.run,
+    "tests of group clients": use_group_clients,
     "tests of schedule clients": use_schedule_clients,
 }  # fmt: skip
 """Suites that know nothing but a seed."""

@@ -33,7 +33,7 @@ from nightmail.client.store.search import Found, text_of
 from nightmail.model.group_chain import is_group
 from nightmail.model.ids import MessageId, account_of
 
-from .files import Files
+from .files import ChatFiles
 from .groups import ChatGroups
 from .lines import Notice, ShownMessage
 from .model import ConversationSummary
@@ -48,7 +48,7 @@ class Conversations:
         self.client = client
         self._names = ContactNames(client)
         self.groups = ChatGroups(client, self._names)
-        self.files = Files(client)
+        self.files = ChatFiles(client)
         self.schedules = ChatSchedules(client, self.name)
         self._typed: dict[int, str] = {}
         """Account → the handle that the user typed for it. The server tells account numbers only."""

@@ -38,7 +38,7 @@ class FileLine(Struct, frozen=True):
         return f"<file: {self.about}>"
 
 
-class Files:
+class ChatFiles:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._progress: dict[str, FileProgress] = {}
