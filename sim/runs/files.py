@@ -205,7 +205,7 @@ class Story:
     # --- what happens ---------------------------------------------------------------------------
 
     def act(self) -> None:
-        match self.chance.choices(range(8), (6, 16, 4, 2, 3, 3, 3, 1))[0]:
+        match self.chance.choices(range(8), (6, 16, 4, 4, 3, 3, 3, 1))[0]:
             case 0:
                 self._send()
             case 1:
