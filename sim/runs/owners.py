@@ -191,6 +191,10 @@ class Line:
         self._store = store
         self.alive = True
 
+    @property
+    def at_once(self) -> int:
+        return self._store.at_once
+
     def __getattr__(self, name: str) -> Callable[..., None]:
         return getattr(self._store, name) if self.alive else _silence
 

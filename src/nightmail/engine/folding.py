@@ -51,6 +51,8 @@ class Durable(Struct):
     @property
     def last(self) -> int:
         """As `Stored.last`."""
+        if self.span == 1:
+            return self.first + len(self.data) - 1
         return last_of(self.first, len(self.data), self.span)
 
 
@@ -175,7 +177,8 @@ class Folding:
         try:
             while not (self._loading or self.wants_rebuild or self.stopped) and (batch := self._next_batch()):
                 if self._fold(batch):
-                    self.state.offset = batch.last  # A checkpoint ends where the next batch begins.
+                    if batch.span > 1:
+                        self.state.offset = batch.last  # A checkpoint ends where the next batch begins.
                     self._batches.popleft()
                     self._index = 0
                     self._hand_out(batch)

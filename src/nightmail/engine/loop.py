@@ -45,7 +45,7 @@ from nightmail.model.records import (
 from nightmail.model.refusals import DiskFull, NotYet, Overloaded, Unavailable
 from nightmail.model.rows import Need
 
-from .batching import count_fitting
+from .batching import count_fitting, records_at_once
 from .clock import BatchClock, ClockLimits
 from .folding import Durable, Folded, Folding
 from .forwarder import Forwarder
@@ -115,6 +115,8 @@ class Loop:
         self._forwarder = forwarder
         self._watcher = watcher or Watcher()
         self.limits = limits or LoopLimits()
+        self._span = log.span
+        self._at_once = records_at_once(self.limits.batch_records, log.span)
         self._clock = BatchClock(
             clock, self._pace, lambda: self.state.shard.now, folder_ms, self.limits.clock, self._watcher.on_clock
         )
@@ -283,11 +285,11 @@ class Loop:
         at, limits, log = self._clock(), self.limits, self._log
         if self._clock.doubted_from or self._folding.state.shard.doubted_from:
             self._note_doubt()
-        count = count_fitting(self._data, limits.batch_records, min(limits.batch_bytes, log.batch_bytes_max), log.span)
+        count = count_fitting(self._data, self._at_once, min(limits.batch_bytes, log.batch_bytes_max))
         records, data = self._records[:count], self._data[:count]
         del self._records[:count], self._data[:count]
         self._went_at = self._pace()
-        self._appending = Durable(0, at, data, records, log.span)
+        self._appending = Durable(0, at, data, records, self._span)
         log.append(at, data, self._appended)
 
     def _note_doubt(self) -> None:

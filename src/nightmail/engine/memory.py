@@ -17,6 +17,8 @@ WAKE_MS = 1_000
 
 
 class MemoryLog:
+    span = 1
+
     def __init__(self) -> None:
         self._batches: list[Stored] = []
         self._last = 0
@@ -44,10 +46,6 @@ class MemoryLog:
         if after < self._trimmed:
             raise Damaged(f"the log begins after offset {self._trimmed}, but what follows {after} is needed")
         yield from [batch for batch in self._batches if batch.last > after]
-
-    @property
-    def span(self) -> int:
-        return 1
 
     @property
     def batch_bytes_max(self) -> int:

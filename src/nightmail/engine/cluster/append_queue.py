@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from nightmail.engine.batching import count_fitting
+from nightmail.engine.batching import count_fitting, records_at_once
 from nightmail.model.records import Record, encode_record
 
 from .ports import SharedLog
@@ -66,7 +66,8 @@ class AppendQueue:
         if self._under_way or not self._records or self._pace() < self._retry_at:
             return
         limits, log = self._limits, self._log
-        count = count_fitting(self._data, limits.batch_records, min(limits.batch_bytes, log.batch_bytes_max), log.span)
+        records_max = records_at_once(limits.batch_records, log.span)
+        count = count_fitting(self._data, records_max, min(limits.batch_bytes, log.batch_bytes_max))
         records, data = self._records[:count], self._data[:count]
         del self._records[:count], self._data[:count]
         self._waiting_bytes -= sum(map(len, data))

@@ -49,6 +49,8 @@ class FileLog:
     reads and writes on the calling thread, and raises Damaged, TooNew or Unwritable.
     """
 
+    span = 1
+
     def __init__(
         self,
         files: Files,
@@ -103,10 +105,6 @@ class FileLog:
     def why_tight(self) -> str:
         """Why no spare could be created, in words."""
         return cause(self._shortage)
-
-    @property
-    def span(self) -> int:
-        return 1
 
     @property
     def batch_bytes_max(self) -> int:
