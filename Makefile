@@ -98,6 +98,7 @@ sim: $(READY) ## SEEDS simulated worlds in each mode
 	@$(PY) -m sim.runs.schedules --seeds $(SEEDS) --mode cluster
 	@$(PY) -m sim.runs.pushes --seeds $(SEEDS) --mode node
 	@$(PY) -m sim.runs.pushes --seeds $(SEEDS) --mode cluster
+	@$(PY) -m sim.runs.media --seeds $(SEEDS)
 	@$(PY) -m sim.runs.group_clients --seeds $(SEEDS) --mode node
 	@$(PY) -m sim.runs.group_clients --seeds $(SEEDS) --mode cluster
 	@$(PY) -m sim.runs.schedule_clients --seeds $(SEEDS) --mode node

@@ -48,6 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, help="length of each measured window")
     parser.add_argument("--idle-s", type=float, dest="idle_s", help="how long `idle` is watched")
     parser.add_argument("--connections", type=int, help="`idle` and `storm`: how many, if the machine allows")
+    parser.add_argument("--media-mib", type=int, dest="media_mib", help="`media`: the size of the file")
     parser.add_argument("--loads", type=int, choices=(1, 2), help="load processes")
     parser.add_argument("--folder", help="where the data folders are made: the disk that is measured")
     parser.add_argument("--record", action="store_true", help="append the results to bench/results.jsonl")
@@ -64,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
     settings = TINY if options.tiny else FULL if options.full else Settings()
     chosen = {
         name: getattr(options, name)
-        for name in ("seconds", "idle_s", "connections", "loads", "folder", "plant", "profile")
+        for name in ("seconds", "idle_s", "connections", "media_mib", "loads", "folder", "plant", "profile")
     }
     settings = msgspec.structs.replace(settings, **{name: value for name, value in chosen.items() if value})
     results = run(names, settings)

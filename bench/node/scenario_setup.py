@@ -58,6 +58,13 @@ class Settings(Struct, frozen=True):
     webhook_s: float = 5.0
     sleepers: int = 100_000
     """`sleepers`: devices asleep."""
+    media_mib: int = 1_024
+    """`media`: the size of the file."""
+    media_turns: int = 2
+    media_uploads: int = 20
+    media_rate: float = 500.0
+    """`media`: live messages per second, while so many uploads run at 1 MiB/s each."""
+    media_files: int = 2_000
     loads: int = 1
     """Load processes, where one could become the bottleneck."""
     folder: str | None = None
@@ -77,6 +84,7 @@ TINY = Settings(
     watchers_turns=1, groups=((10, 10), (110, 4)),
     schedule_authors=4, schedule_pending=20, schedule_rates=(50,), schedule_s=0.5, webhook_rate=50, webhook_s=0.5,
     sleepers=200,
+    media_mib=2, media_turns=1, media_uploads=2, media_rate=50.0, media_files=20,
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from .figures import Figures
 from .group_scenarios import groups
 from .live_scenarios import busy, crowd, peers, phone, phone_one_way, phone_open
+from .media_scenarios import media
 from .offline_scenarios import idle, idle_present, offline, storm
 from .presence_scenarios import watchers
 from .push_scenarios import push, sleepers
@@ -32,5 +33,6 @@ SCENARIOS: dict[str, Callable[[Stage], Iterator[Figures]]] = {
     "webhooks": webhooks,
     "push": push,
     "sleepers": sleepers,
+    "media": media,
 }
 DEFAULT = tuple(name for name in SCENARIOS if name != "phone_one_way")

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from nightmail.client.backup import restoring
+from nightmail.client.backup import newest, restoring, server_parts
 from nightmail.client.backup.forms import BackupPart
 from nightmail.client.backup.gathering import Gathering
 from nightmail.client.backup.looking import OpenBackup
 from nightmail.client.backup.making import BackupRun
+from nightmail.client.backup.server_copy import ServerCopies
+from nightmail.client.own_devices.backup_sync import BackupSync
 from nightmail.client.own_devices.past import Past
 from nightmail.client.store.memory import MemoryStore
 from nightmail.e2ee import backup
@@ -15,6 +17,7 @@ from nightmail.e2ee.stream import StreamCipher
 
 from .tools import Bug, all_of, edit, edit_method
 
+BLOBS = ("tests of blobs",)
 TESTS = ("tests/client/backup", "tests/e2ee/test_stream.py", "tests/e2ee/test_backup.py")
 
 BUGS = (
@@ -55,4 +58,21 @@ BUGS = (
         edit(restoring.check_account, "identity.account != info.account", "False"), ("backups",), TESTS),
     Bug("a restore forgets whom the person has verified",
         edit_method(Past, "trust", "self._believed.adopt(row)", "pass"), ("backups",), TESTS),
+    Bug("an older backup is restored although a newer one is known",
+        edit(newest.newer_than, "newest > at", "False"), BLOBS, ()),
+    Bug("the own devices are not told of a backup",
+        edit_method(BackupSync, "step", "self._send(news, 0)", "pass"), BLOBS, ()),
+    Bug("a new code leaves backups under the former one the newest",
+        edit(newest.note, "each.by == said.by and each.at < said.at", "False"), BLOBS, ()),
+    Bug("the former backup stays on the server",
+        edit_method(BackupRun, "_server_copy", "retired=former.all_blobs if former else ()", "retired=()"), BLOBS, ()),
+    Bug("a backup goes to the server as a whole each time",
+        edit_method(BackupRun, "_server_copy", "former is not None and not is_whole", "False"), BLOBS, ()),
+    Bug("a part that is on its way is forgotten in a crash",
+        edit_method(ServerCopies, "_send", "sent=pending.end, ", ""), BLOBS, ()),
+    Bug("parts of a backup are put together although one is missing",
+        edit(server_parts._backup, "part.start == sum(each.size for each in file)", "True"), BLOBS, ()),
+    Bug("a backup that is being forgotten loses its last part first",
+        edit(server_parts._backup, "part.blob.id for part in some)", "part.blob.id for part in some[::-1])"),
+        BLOBS, ()),
 )  # fmt: skip

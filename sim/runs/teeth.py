@@ -57,7 +57,7 @@ SEEDS = {
     "files": 60, "groups node": 150,
     "groups cluster": 300, "group clients": 60, "tests of group clients": 1, "schedules node": 100,
     "schedules cluster": 200, "pushes node": 150, "pushes cluster": 200, "schedule clients": 60,
-    "tests of schedule clients": 1,
+    "tests of schedule clients": 1, "tests of blobs": 1,
 }  # fmt: skip
 """The most that are tried."""
 CLAIMS = 3_000
@@ -81,6 +81,12 @@ GROUP_CLIENTS = ("tests/client/groups",)
 """What stands for a simulation of clients in groups: the towns of these tests fold for real."""
 SCHEDULE_CLIENTS = ("tests/client/schedules",)
 """Likewise, of clients that schedule messages."""
+BLOBS = (
+    "tests/api/test_media.py", "tests/engine/blobs/test_folder.py", "tests/client/backup/test_server_copy.py",
+    "tests/client/own_devices/test_backup_sync.py",
+)  # fmt: skip
+"""Likewise, of uploads and of backups on a server: real servers, connections that break at every step, and a server
+that lies."""
 PLANTS = ROOT / "sim" / "planted"
 NOTHING = None, 0
 
@@ -202,11 +208,15 @@ def use_schedule_clients(_seed: int) -> None:
     assert not run_tests(SCHEDULE_CLIENTS), "a test failed"
 
 
+def use_blobs(_seed: int) -> None:
+    assert not run_tests(BLOBS), "a test failed"
+
+
 SEEDED: Mapping[str, Callable[[int], object]] = {
     "owners": owners.run, "powercuts": cut_power, "claims": claim_keys, "handles": handles.run,
     "presence": presence.run, "backups": backups.run, "media": media.run, "files": files.run,
     "tests of group clients": use_group_clients,
-    "tests of schedule clients": use_schedule_clients,
+    "tests of schedule clients": use_schedule_clients, "tests of blobs": use_blobs,
 }  # fmt: skip
 """Suites that know nothing but a seed."""
 
@@ -257,7 +267,9 @@ def run_tests(paths: tuple[str, ...]) -> bool:
         # What a planted bug teaches Hypothesis is not to be remembered.
         os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = folder
         with contextlib.redirect_stderr(io.StringIO()):
-            code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", *map(str, there)], plugins=[EachOnceFirst()])
+            # What is planted has imported modules that belong to plugins of pytest, too.
+            options = ["-x", "-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
+            code = pytest.main([*options, *map(str, there)], plugins=[EachOnceFirst()])
     return code != pytest.ExitCode.OK
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from starlette.requests import Request
 
@@ -25,6 +25,12 @@ DIGESTS = {"sha256": 32, "sha1": 20}
 """Algorithm → the length of its digests. SHA-1 is there because tus asks for it; it only finds accidents."""
 HEADERS = {"Tus-Resumable": VERSION, "Cache-Control": "no-store"}
 PURPOSES = {b"media": Purpose.MEDIA, b"backup": Purpose.BACKUP}
+
+
+class Digest(Protocol):
+    def update(self, data: bytes, /) -> None: ...
+
+    def digest(self) -> bytes: ...
 
 
 class Checksum(NamedTuple):
@@ -74,7 +80,7 @@ def checksum_of(request: Request) -> Checksum | None:
     return Checksum(algorithm, digest)
 
 
-def new_digest(checksum: Checksum) -> hashlib._Hash:  # pyright: ignore[reportPrivateUsage]
+def new_digest(checksum: Checksum) -> Digest:
     return hashlib.new(checksum.algorithm, usedforsecurity=False)
 
 

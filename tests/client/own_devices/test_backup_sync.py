@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nightmail.client.backup.newest import KnownBackup, known_in, newer_than, note, note_made
+from nightmail.client.backup import newest
+from nightmail.client.backup.newest import KnownBackup, known_in
 from nightmail.client.own_devices.controls import BACKUPS_MAX, backups_of
 from nightmail.e2ee.errors import BadEncoding
 from nightmail.model.ids import account_id, device_id
@@ -20,7 +21,7 @@ def number(device: Device) -> int:
 
 
 def made(device: Device, lineage: bytes, at: int) -> None:
-    note_made(device.store, lineage, number(device), at)
+    newest.note_made(device.store, lineage, number(device), at)
     device.machine.backup_made(device.town.now)
     device.look()
 
@@ -30,17 +31,17 @@ def test_a_backup_of_one_device_is_known_to_the_other_and_told_once() -> None:
     made(phone, ONE, 1_000)
     town.settle()
     assert known_in(laptop.store) == [KnownBackup(ONE, 1_000, number(phone))]
-    assert [newer_than(laptop.store, ONE, at) for at in (999, 1_000)] == [1_000, None]
+    assert [newest.newer_than(laptop.store, ONE, at) for at in (999, 1_000)] == [1_000, None]
     assert all(each.told for each in known_in(phone.store))
 
 
 def test_what_was_made_while_nothing_ran_is_told_with_the_next_connection() -> None:
     town, phone, laptop = two_devices()
     phone.cut()
-    note_made(phone.store, ONE, number(phone), 7)
+    newest.note_made(phone.store, ONE, number(phone), 7)
     phone.connect()
     town.settle()
-    assert newer_than(laptop.store, ONE, 6) == 7
+    assert newest.newer_than(laptop.store, ONE, 6) == 7
 
 
 def test_a_new_device_is_told_what_is_known() -> None:
@@ -50,7 +51,7 @@ def test_a_new_device_is_told_what_is_known() -> None:
     tablet = town.pair(phone)
     tablet.connect()
     town.settle()
-    assert newer_than(tablet.store, ONE, 4) == 5
+    assert newest.newer_than(tablet.store, ONE, 4) == 5
 
 
 def test_a_backup_under_a_new_code_makes_those_of_its_device_old_and_no_others() -> None:
@@ -60,7 +61,7 @@ def test_a_backup_under_a_new_code_makes_those_of_its_device_old_and_no_others()
     made(phone, b"3" * 16, 20)
     town.settle()
     for device in (phone, laptop):
-        assert [newer_than(device.store, lineage, 15) for lineage in (ONE, OTHER, b"3" * 16)] == [20, None, 20]
+        assert [newest.newer_than(device.store, lineage, 15) for lineage in (ONE, OTHER, b"3" * 16)] == [20, None, 20]
 
 
 def test_what_another_account_is_said_to_have_made_is_not_taken_and_the_list_is_bounded() -> None:
@@ -71,7 +72,7 @@ def test_what_another_account_is_said_to_have_made_is_not_taken_and_the_list_is_
     take(bobs, msgspec.msgpack.encode([(ONE, 5, bobs)]))
     assert known_in(phone.store) == []
     for n in range(2 * BACKUPS_MAX):
-        note(phone.store, KnownBackup(n.to_bytes(16, "big"), n + 1, number(phone) + n))
+        newest.note(phone.store, KnownBackup(n.to_bytes(16, "big"), n + 1, number(phone) + n))
     assert [each.at for each in known_in(phone.store)] == list(range(BACKUPS_MAX + 1, 2 * BACKUPS_MAX + 1))
 
 
