@@ -22,7 +22,7 @@ from nightmail.client.threads import in_thread
 from .blob_http import BlobHttp, passes
 
 PIECE_BYTES_MIN = 131_072
-PIECE_BYTES_MAX = 4 * 1024 * 1024
+PIECE_BYTES_MAX = 2 * 1024 * 1024
 TRIES = 4
 """Attempts without progress, before a transfer is given up for now."""
 
