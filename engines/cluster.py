@@ -56,9 +56,9 @@ def main() -> int:
         subprocess.run([*nightmail, "cluster", "init", "--config", str(file)], check=True)
         for n in range(1, NODES + 1):
             words = ["--server-node", f"node{n}", "--port", str(FIRST_PORT + n - 1), "--data", str(folder / f"node{n}")]
-            nodes.append(
-                subprocess.Popen([*nightmail, "serve", "--config", str(file), "--log-level", "warning", *words])
-            )
+            command = [*nightmail, "serve", "--config", str(file), "--log-level", "warning", *words]
+            # In a group of its own: Ctrl-C ends this program, which then stops each node once.
+            nodes.append(subprocess.Popen(command, process_group=0))
         print(f"\nHow it is: {' '.join(nightmail)} cluster status --config {file}", flush=True)
         print("Kill any node with kill -9, and go on sending. Ctrl-C ends everything; the data stays.", flush=True)
         for node in nodes:
