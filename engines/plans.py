@@ -87,14 +87,15 @@ def kafka(home: Path, port: int, controller: int) -> Plan:
 
 
 def cassandra(home: Path, port: int, storage: int) -> Plan:
-    """One node. Batches may be as large as a checkpoint's: the default warns of each above 5 KiB."""
+    """One node. What it acknowledged survives a kill; by default ten seconds of it would not. Batches may be as large
+    as a checkpoint's: the default warns of each above 5 KiB."""
     provider = "org.apache.cassandra.locator.SimpleSeedProvider"
     seeds = f'[{{"class_name": "{provider}", "parameters": [{{"seeds": "{HOST}:{storage}"}}]}}]'
     settings = {
         "cluster_name": "nightmail", "endpoint_snitch": "SimpleSnitch", "num_tokens": "1", "initial_token": '"0"',
         "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner", "auto_bootstrap": "false",
         "listen_address": HOST, "storage_port": str(storage), "rpc_address": HOST, "native_transport_port": str(port),
-        "seed_provider": seeds, "commitlog_sync": "periodic", "commitlog_sync_period": "1000ms",
+        "seed_provider": seeds, "commitlog_sync": "group", "commitlog_sync_group_window": "5ms",
         "commitlog_segment_size": "8MiB", "auto_snapshot": "false", "memtable_heap_space": "64MiB",
         "memtable_offheap_space": "32MiB", "file_cache_size": "32MiB", "key_cache_size": "4MiB",
         "concurrent_reads": "8", "concurrent_writes": "64", "batch_size_warn_threshold": "1MiB",

@@ -29,6 +29,8 @@ from .followed_log import FollowedLog
 from .fresh_reads import FreshReads
 from .ports import AnswerDelivery, Nodes, OpenRows, OwnerQuestions, SharedLog
 
+FAILURES_TOLD = 20
+"""So many failures, some seconds or more, are told an operator; and each time so many more."""
 RETRY_MS = 50
 """After rows could not be opened, or the log's end not be read."""
 LOST_LOG = (
@@ -100,6 +102,8 @@ class Owner:
         self._end: int | None = None
         """Where the log ended at the takeover."""
         self._retry_at: int | None = None
+        self._failures = 0
+        """Steps of the takeover that failed."""
         self._looked_at = 0
         """When it last looked for a fold to raise."""
         self._stirred_at, self._stirred_upto = self._pace(), 0
@@ -124,7 +128,7 @@ class Owner:
             if not self.alive:
                 return
             if isinstance(rows, Failed):
-                self._retry_at = self._pace() + RETRY_MS
+                self._failed(rows)
                 return
             self.rows, self._end = rows, None
             self._log = log = FollowedLog(self._shared, self.shard, rows.pointer, self._on_batch, self._on_trimmed_away)
@@ -139,7 +143,7 @@ class Owner:
         if log is not self._log:
             return  # The takeover has begun again meanwhile.
         if isinstance(end, Failed):
-            self._retry_at = self._pace() + RETRY_MS
+            self._failed(end)
         elif self.rows is not None and end < self.rows.pointer:
             # Offsets would be given a second time, and what has them would pass for old.
             self.end()
@@ -147,6 +151,13 @@ class Owner:
         else:
             self._end = end
             self._on_batch()
+
+    def _failed(self, why: Failed) -> None:
+        """Try again soon. An operator is told when that does not help for a while."""
+        self._retry_at = self._pace() + RETRY_MS
+        self._failures += 1
+        if self._failures % FAILURES_TOLD == 0:
+            self._watcher.on_trouble(why.why)
 
     def _on_batch(self) -> None:
         loop, log = self.loop, self._log

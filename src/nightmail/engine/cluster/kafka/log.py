@@ -26,7 +26,7 @@ from nightmail.engine.ports import RECORD_OVERHEAD, Failed, Post
 
 from .batches import HEAD_BYTES, SPAN, first_of, message_after, pack
 from .reading import Following, PartitionReader
-from .settings import MESSAGE_BYTES, KafkaSettings, common, producer, reader
+from .settings import MESSAGE_BYTES, KafkaSettings, administrator, producer, reader
 
 POLL_S = 0.1
 REQUEST_S = 2.0
@@ -57,7 +57,7 @@ class KafkaLog:
         self._trimmed = [0] * shards
         self._trimming = False
         self._readers: list[PartitionReader] = []
-        self._admin: Any = AdminClient(common(settings))  # Its futures have no types.
+        self._admin: Any = AdminClient(administrator(settings))  # Its futures have no types.
         self._open = True
         self._producer = Producer(producer(settings))
         self._poller = Thread(target=self._poll, name="log appends", daemon=True)

@@ -68,6 +68,12 @@ def common(settings: KafkaSettings) -> dict[str, Any]:
     return found
 
 
+def administrator(settings: KafkaSettings) -> dict[str, Any]:
+    """It asks for ends by the leaders it remembers, and a leader that was started again has a newer epoch: it must
+    forget soon."""
+    return common(settings) | {"topic.metadata.refresh.interval.ms": 500, "metadata.max.age.ms": 1_000}
+
+
 def producer(settings: KafkaSettings) -> dict[str, Any]:
     """Patience for 8 s: a leader that dies is replaced by then. A desk gives an answer up after 10."""
     return common(settings) | {
