@@ -8,6 +8,7 @@ Prints its port when it can be connected to.
 from __future__ import annotations
 
 import sys
+from urllib.parse import urlsplit
 
 from nightmail.server.config import load
 from nightmail.server.process import run
@@ -17,7 +18,7 @@ from tests.server.rig import SMALL
 def main() -> None:
     folder, *settings = sys.argv[1:]
     flags = SMALL | {"data.folder": folder} | dict(each.split("=", 1) for each in settings)
-    sys.exit(run(load(flags=flags).config, lambda node: print(node.port, flush=True)))
+    sys.exit(run(load(flags=flags).config, lambda node: print(urlsplit(node.url).port, flush=True)))
 
 
 if __name__ == "__main__":
