@@ -6,9 +6,10 @@ Never:   the client around it: what it looks up for every member is not measured
 
 from __future__ import annotations
 
-from nightmail.e2ee import group_sealing, sender_keys
 from nightmail.e2ee.chance import SYSTEM
-from nightmail.e2ee.group_sealing import GroupContext
+from nightmail.e2ee.groups import sealing as group_sealing
+from nightmail.e2ee.groups import sender_keys
+from nightmail.e2ee.groups.sealing import GroupContext
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.note import Note, pack
 from nightmail.model.ids import account_id, device_id

@@ -31,9 +31,9 @@ from nightmail.client.profile.profile import Profile
 from nightmail.client.store.rows import Identity
 from nightmail.client.store.search import terms_of
 from nightmail.client.store.sqlite import NAME, SqliteStore
-from nightmail.e2ee.backup import new_code
 from nightmail.e2ee.chance import SYSTEM
 from nightmail.e2ee.content import Content, encode_content
+from nightmail.e2ee.streams.backup import new_code
 from nightmail.model.ids import MessageId, account_id, account_of, device_id
 from nightmail.model.words import Kind
 

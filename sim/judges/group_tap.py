@@ -18,7 +18,7 @@ from nightmail.client.groups.waiting import ERRAND as WAITING
 from nightmail.client.messages import Message, Tick
 from nightmail.client.store.group_rows import GroupRow, GroupStanding
 from nightmail.client.store.rows import MessageNumber, Outgoing
-from nightmail.e2ee.group_sealing import decode_group_message
+from nightmail.e2ee.groups.sealing import decode_group_message
 from nightmail.e2ee.state import decode_membership
 from nightmail.model.answers import Done, GroupAccepted, GroupHead, Said
 from nightmail.model.group_chain import is_group

@@ -19,7 +19,7 @@ from sim.world.world import Broken
 from .group_history import SCHEDULED, Stream
 
 if TYPE_CHECKING:
-    from nightmail.core.letters_seen import LetterSeen
+    from nightmail.core.letters.seen import LetterSeen
     from nightmail.core.schedules.reading import ScheduleSeen
     from nightmail.core.state import ShardState
     from sim.world.group_device import GroupDevice

@@ -12,13 +12,13 @@ from nightmail.client.backup.server_copy import ServerCopies
 from nightmail.client.own_devices.backup_sync import BackupSync
 from nightmail.client.own_devices.past import Past
 from nightmail.client.store.memory import MemoryStore
-from nightmail.e2ee import backup
-from nightmail.e2ee.stream import StreamCipher
+from nightmail.e2ee.streams import backup
+from nightmail.e2ee.streams.stream import StreamCipher
 
 from .tools import Bug, all_of, edit, edit_method
 
 BLOBS = ("tests of blobs",)
-TESTS = ("tests/client/backup", "tests/e2ee/test_stream.py", "tests/e2ee/test_backup.py")
+TESTS = ("tests/client/backup", "tests/e2ee/streams/test_stream.py", "tests/e2ee/streams/test_backup.py")
 
 BUGS = (
     Bug("a message with a timer is in a backup, and its deadline passes there",

@@ -15,13 +15,14 @@ from nightmail.client.groups.waiting import WaitingEntries
 from nightmail.client.groups.welcomes import Welcomes
 from nightmail.client.inbox.inbox import Inbox
 from nightmail.client.inbox.read_marks import ReadMarks
-from nightmail.e2ee import group_chain, sender_keys
+from nightmail.e2ee.groups import chain as group_chain
+from nightmail.e2ee.groups import sender_keys
 
 from .tools import Bug, edit, edit_method
 
 SUITE = ("tests of group clients",)
 WORLDS = ("group clients", "tests of group clients")
-UNIT = ("tests/e2ee/test_group_chain.py", "tests/e2ee/test_sender_keys.py")
+UNIT = ("tests/e2ee/groups/test_chain.py", "tests/e2ee/groups/test_sender_keys.py")
 FIRST: dict[bytes, sender_keys.SenderChain] = {}
 
 BUGS = (

@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from nightmail.core import blocking, copies, expiry, late_filing, letter_endings, send
+from nightmail.core import blocking, copies, expiry, late_filing, send
 from nightmail.core.groups import sending
+from nightmail.core.letters import endings
 from nightmail.core.receipts import Verdicts
 
 from .tools import Bug, Focus, Plant, edit, edit_method
@@ -46,10 +47,10 @@ BUGS = (
         "        state.ledger.withheld += len(seqs)\n", "",
     ), focus=Focus({"block": 30})),
     _bug("a discarded message fails for nobody", edit(
-        letter_endings.step_discarded, "_give_up(state, discarded.offset, letter)", "pass",
+        endings.step_discarded, "_give_up(state, discarded.offset, letter)", "pass",
     ), SCHEDULES),
     _bug("a replayed message is settled and not filed", edit(
-        letter_endings.step_replayed, "file_late(state, by, sent, letter.stamp, state.accounts[sent.to])", "pass",
+        endings.step_replayed, "file_late(state, by, sent, letter.stamp, state.accounts[sent.to])", "pass",
     ), SCHEDULES),
     _bug("a scheduled message is not filed for a full device, in silence", edit(
         late_filing.file_late, "_tell_failed(state, by, sent, envelope.device, reason)", "pass",

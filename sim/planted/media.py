@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from nightmail.api.upload_routes import UploadRoutes
+from nightmail.api.media.upload_routes import UploadRoutes
 from nightmail.core.blobs import audiences, keeping, looking, uploads
 from nightmail.engine.blobs.folder import FolderBlobs
 from nightmail.engine.blobs.keeper import BlobKeeper
@@ -13,7 +13,7 @@ from nightmail.engine.blobs.keeper import BlobKeeper
 from .tools import Bug, all_of, edit, edit_method
 
 MEDIA = ("media",)
-KEEPER = ("tests/api/test_media.py",)
+KEEPER = ("tests/api/media/test_media.py",)
 BLOBS = ("tests of blobs",)
 
 BUGS = (

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from nightmail.core import due, late_filing, letter_endings, retries
+from nightmail.core import due, late_filing, retries
+from nightmail.core.letters import endings
 from nightmail.core.schedules import firing, forgetting, keeping, looking, settling, taking
 
 from .tools import Bug, Plant, edit
 
-FOLD_OF_SCHEDULES = ("tests/core/schedules", "tests/core/test_letter_endings.py")
+FOLD_OF_SCHEDULES = ("tests/core/schedules", "tests/core/letters/test_endings.py")
 NODE, CLUSTER = ("schedules node", "schedules cluster"), ("schedules cluster", "schedules node")
 
 
@@ -130,16 +131,16 @@ BUGS = (
         settling._miss_copies, "if not content.own_envelopes and", "if content.own_envelopes and",
     )),
     _bug("a letter is replayed twice", edit(
-        letter_endings._check, "return None if letter.status is WAITING else LetterSettled(offset)", "return None",
+        endings._check, "return None if letter.status is WAITING else LetterSettled(offset)", "return None",
     )),
     _bug("a replayed letter waits on", edit(
-        letter_endings.step_replayed, "settle(state, offset, LetterStatus.REPLAYED)", "pass",
+        endings.step_replayed, "settle(state, offset, LetterStatus.REPLAYED)", "pass",
     )),
     _bug("a replayed message has a new stamp", edit(
-        letter_endings.step_replayed, "letter.stamp, state.accounts", "state.now, state.accounts",
+        endings.step_replayed, "letter.stamp, state.accounts", "state.now, state.accounts",
     )),
     _bug("a discarded message does not fail", edit(
-        letter_endings._give_up, "elif letter.stamp:", "elif False:",
+        endings._give_up, "elif letter.stamp:", "elif False:",
     )),
     _bug("a replayed message is filed for an unlinked device", edit(
         late_filing._cannot, "if account is None or account.listed.get(device) != envelope.registration:", "if False:",

@@ -24,10 +24,10 @@ from nightmail.client.errors import BackupError, BackupOfAnother
 from nightmail.client.messages import Message
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import Contact, ReadMark
-from nightmail.e2ee.backup import BackupSecret, new_code
 from nightmail.e2ee.content import Content
 from nightmail.e2ee.errors import Rejected
-from nightmail.e2ee.stream import HEAD_BYTES, SEALED_CHUNK_BYTES, StreamOpener, StreamSealer
+from nightmail.e2ee.streams.backup import BackupSecret, new_code
+from nightmail.e2ee.streams.stream import HEAD_BYTES, SEALED_CHUNK_BYTES, StreamOpener, StreamSealer
 from nightmail.model.words import Kind
 from tests.client.sealed_town import a_town, pass_time, register_again
 from tests.client.town import Device

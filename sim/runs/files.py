@@ -33,8 +33,8 @@ from nightmail.client.media.sealed_file import LocalFile, SealedFile, look_at
 from nightmail.client.media_errors import FileGone, MediaError
 from nightmail.client.messages import Message
 from nightmail.e2ee.content import Content
-from nightmail.e2ee.media import MediaPointer, encode_pointer
-from nightmail.e2ee.stream import HEAD_BYTES, SEALED_CHUNK_BYTES
+from nightmail.e2ee.streams.media import MediaPointer, encode_pointer
+from nightmail.e2ee.streams.stream import HEAD_BYTES, SEALED_CHUNK_BYTES
 from nightmail.model.words import Kind
 from tests.client.groups.town import a_group
 from tests.client.sealed_town import a_town, pass_time, reset

@@ -82,7 +82,7 @@ GROUP_CLIENTS = ("tests/client/groups",)
 SCHEDULE_CLIENTS = ("tests/client/schedules",)
 """Likewise, of clients that schedule messages."""
 BLOBS = (
-    "tests/api/test_media.py", "tests/engine/blobs/test_folder.py", "tests/client/backup/test_server_copy.py",
+    "tests/api/media/test_media.py", "tests/engine/blobs/test_folder.py", "tests/client/backup/test_server_copy.py",
     "tests/client/own_devices/test_backup_sync.py",
 )  # fmt: skip
 """Likewise, of uploads and of backups on a server: real servers, connections that break at every step, and a server

@@ -7,9 +7,9 @@ from typing import Protocol, cast
 
 from msgspec.structs import replace
 
-from nightmail.core import letter_pages
 from nightmail.core.groups.reading import group_seen, needs_group
-from nightmail.core.letters_seen import LetterSeen, letter_seen, needs_letter
+from nightmail.core.letters import pages as letter_pages
+from nightmail.core.letters.seen import LetterSeen, letter_seen, needs_letter
 from nightmail.core.schedules import reading
 from nightmail.core.schedules.reading import ScheduleSeen
 from nightmail.core.state import ShardState

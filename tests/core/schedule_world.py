@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nightmail.core.letters_seen import LetterSeen, letter_seen, needs_letter
+from nightmail.core.letters.seen import LetterSeen, letter_seen, needs_letter
 from nightmail.core.schedules import reading
 from nightmail.core.state import NEWEST_FOLD
 from nightmail.model.answers import Said

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from nightmail.core import step
-from nightmail.core.deadletters import bury, needs_bury
 from nightmail.core.due import is_due
 from nightmail.core.gaps import gap_at
+from nightmail.core.letters.burying import bury, needs_bury
 from nightmail.core.mailbox import needs_offer, offer
 from nightmail.core.receipts import needs_receipts, receipts_after
 from nightmail.core.state import NEWEST_FOLD, PUSH_FOLD, SHARD, ShardState, encode_row

@@ -6,7 +6,8 @@ import hashlib
 
 from nightmail.client.groups import controls
 from nightmail.client.store.group_rows import HeadAt
-from nightmail.e2ee import group_chain, sender_keys
+from nightmail.e2ee.groups import chain as group_chain
+from nightmail.e2ee.groups import sender_keys
 from nightmail.model.roster import Creation, GroupSettings
 
 from .group_vectors import GROUP, member_of

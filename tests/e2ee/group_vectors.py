@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 
-from nightmail.e2ee import group_chain, group_sealing, kdf, sender_keys, state
+from nightmail.e2ee import kdf, state
 from nightmail.e2ee.content import Content, encode_content
 from nightmail.e2ee.curves import signing_public
+from nightmail.e2ee.groups import chain as group_chain
+from nightmail.e2ee.groups import sealing as group_sealing
+from nightmail.e2ee.groups import sender_keys
 from nightmail.e2ee.labels import Label
 from nightmail.e2ee.note import Note, pack, tag_of
 from nightmail.e2ee.padding import pad

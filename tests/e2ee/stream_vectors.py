@@ -6,7 +6,8 @@ import hashlib
 
 from nightmail.client.backup.newest import lineage_of
 from nightmail.client.backup.server_parts import ID_BYTES, head_of_part
-from nightmail.e2ee.backup import (
+from nightmail.e2ee.content import Content, encode_content
+from nightmail.e2ee.streams.backup import (
     BY_PASSPHRASE,
     SEGMENT_NONCE_BYTES,
     BackupSecret,
@@ -16,10 +17,9 @@ from nightmail.e2ee.backup import (
     segment_key,
     wrap,
 )
-from nightmail.e2ee.content import Content, encode_content
-from nightmail.e2ee.media import MediaPointer, encode_pointer
-from nightmail.e2ee.stream import CHUNK_BYTES, StreamSealer
-from nightmail.e2ee.stream_padding import padded_size
+from nightmail.e2ee.streams.media import MediaPointer, encode_pointer
+from nightmail.e2ee.streams.padding import padded_size
+from nightmail.e2ee.streams.stream import CHUNK_BYTES, StreamSealer
 from nightmail.model.ids import account_id
 from nightmail.model.words import Kind
 

@@ -8,10 +8,9 @@ import pytest
 
 from nightmail.e2ee import state
 from nightmail.e2ee.errors import Rejected
-from nightmail.e2ee.group_chain import Followed, Membership, begin, follow
-from nightmail.e2ee.group_sealing import GroupContext, decode_group_message, open_sealed, seal
-from nightmail.e2ee.identity import Address
-from nightmail.e2ee.sender_keys import (
+from nightmail.e2ee.groups.chain import Followed, Membership, begin, follow
+from nightmail.e2ee.groups.sealing import GroupContext, decode_group_message, open_sealed, seal
+from nightmail.e2ee.groups.sender_keys import (
     ReceivingChain,
     SenderChain,
     decode_handed,
@@ -21,9 +20,10 @@ from nightmail.e2ee.sender_keys import (
     receive_chain,
     renewal,
 )
+from nightmail.e2ee.identity import Address
 from nightmail.model.roster import Addition, ChangeFault, GroupChange, Removal, Role, RoleChange
 
-from .groups import GROUP, People, Person, change_by, creation, in_order
+from .group_people import GROUP, People, Person, change_by, creation, in_order
 
 SEEDS = 30
 STEPS = 120

@@ -16,9 +16,12 @@ from cryptography.hazmat.primitives.ciphers.modes import CBC
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from nightmail.e2ee import group_chain, group_sealing, note, sender_keys, state
+from nightmail.e2ee import note, state
 from nightmail.e2ee.errors import KeySpent
-from nightmail.e2ee.group_chain import Signer
+from nightmail.e2ee.groups import chain as group_chain
+from nightmail.e2ee.groups import sealing as group_sealing
+from nightmail.e2ee.groups import sender_keys
+from nightmail.e2ee.groups.chain import Signer
 from nightmail.e2ee.identity import Address
 from nightmail.model.ids import account_of
 from nightmail.model.roster import ChangeFault

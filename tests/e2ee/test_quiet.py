@@ -7,10 +7,10 @@ from rich.console import Console
 
 from nightmail.e2ee import kem, keys, peers, pqxdh
 from nightmail.e2ee.errors import Rejected, SealingError
-from nightmail.e2ee.sender_keys import decode_handed, hand_on, to_open
+from nightmail.e2ee.groups.sender_keys import decode_handed, hand_on, to_open
 
 from .devices import NOW, Device, Seeded, acquainted
-from .groups import writer_and_reader
+from .group_people import writer_and_reader
 
 
 def secrets_of(end: Device) -> list[bytes]:

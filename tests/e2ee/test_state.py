@@ -6,12 +6,12 @@ import pytest
 
 from nightmail.e2ee import state
 from nightmail.e2ee.errors import StateDamaged, StateTooNew
+from nightmail.e2ee.groups.sender_keys import to_open, to_send
 from nightmail.e2ee.quiet import Quiet
-from nightmail.e2ee.sender_keys import to_open, to_send
 from nightmail.e2ee.state import StoredForm, decode_keys, decode_peer, decode_state, encode_keys, encode_peer
 
 from .devices import NOW, acquainted
-from .groups import Trio, writer_and_reader
+from .group_people import Trio, writer_and_reader
 
 
 class Newest(Quiet, frozen=True):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nightmail.core import deadletters
+from nightmail.core.letters import burying
 from nightmail.core.receipts import needs_receipts, receipts_after
 from nightmail.core.state import NEWEST_FOLD, ShardState
 from nightmail.core.step import FOLDS
@@ -327,7 +327,7 @@ def test_a_message_whose_burial_raises_too_is_buried_without_a_number(monkeypatc
     def stumble(*_: object) -> int:
         raise Mistake("again")
 
-    monkeypatch.setattr(deadletters, "take_number", stumble)
+    monkeypatch.setattr(burying, "take_number", stumble)
     rig = raised(SELDOM)
     dead = rig.say(PHONE, a_message(1, text="poison"))
     for _ in range(3):

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from nightmail.e2ee.errors import Rejected
-from nightmail.e2ee.stream import StreamCipher, StreamOpener, StreamSealer
+from nightmail.e2ee.streams.stream import StreamCipher, StreamOpener, StreamSealer
 from nightmail.gateway.door import Door
 from nightmail.gateway.limits import GatewayLimits
 from nightmail.gateway.proxies import Proxies

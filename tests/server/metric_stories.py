@@ -48,8 +48,8 @@ from nightmail.wire.items import (
     Typing,
     Watch,
 )
-from tests.api.media_rig import TUS, begin, upload
-from tests.api.media_rig import ask as ask_for_media
+from tests.api.media.media_rig import TUS, begin, upload
+from tests.api.media.media_rig import ask as ask_for_media
 from tests.outlets.hook import answering
 from tests.server.group_story import GROUP, make_group, write_to_group
 from tests.server.rig import WAIT_S, Person, message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from tests.api.media_rig import BYTES, TUS, ask, begin, patch
+from tests.api.media.media_rig import BYTES, TUS, ask, begin, patch
 from tests.server.rig import WAIT_S
 from tests.server.test_process import process
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nightmail.engine.ports import EngineError
-from tests.api.media_rig import DATA, TUS, ask, begin, patch, upload
+from tests.api.media.media_rig import DATA, TUS, ask, begin, patch, upload
 from tests.s3_engine import S3Engine, running_s3
 from tests.server.rig import serving
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from nightmail.core.letter_pages import PAGE_LETTERS
-from tests.api.test_letters import failed, listed
+from nightmail.core.letters.pages import PAGE_LETTERS
+from tests.api.operator.test_letter_routes import failed, listed
 from tests.api.test_schedules import schedule, taken
 from tests.outlets.hook import answering
 from tests.server.rig import Person, Town, message

@@ -17,23 +17,24 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route as PathRoute
 
+from nightmail.api.media.blob_client import BlobClient
+from nightmail.api.media.limits import MediaLimits
+from nightmail.api.media.routes import MediaRoutes
+from nightmail.api.media.transfers import Transfers
+from nightmail.api.media.upload_routes import UploadRoutes
+from nightmail.api.operator.alert_routes import AlertRoutes, AlertsShown
+from nightmail.api.operator.clock_routes import ClockRoutes
+from nightmail.api.operator.letter_routes import LetterRoutes
+from nightmail.api.operator.routes import OperatorRoutes, OperatorView
 from nightmail.engine.ports import BlobRecords, Blobs, Desk, Presence, Schedules
 from nightmail.model.clock import ClockSeen
 from nightmail.model.forms import Form
 
 from . import pages
 from .access import Access
-from .alert_routes import AlertRoutes, AlertsShown
-from .blob_client import BlobClient
-from .clock_routes import ClockRoutes
 from .desk_client import DeskClient
-from .letter_routes import LetterRoutes
 from .limits import HttpLimits
-from .media_limits import MediaLimits
-from .media_routes import MediaRoutes
-from .media_transfers import Transfers
 from .openapi import describe
-from .operator_routes import OperatorRoutes, OperatorView
 from .pins import Pins
 from .problems import NO_STORE, Problem, problem
 from .push_routes import PushRoutes, PushService
@@ -43,7 +44,6 @@ from .route import ApiRoute
 from .routes import AccountRoutes
 from .schedule_routes import ScheduleRoutes, Webhooks
 from .schemas import Health
-from .upload_routes import UploadRoutes
 from .verification import Codes, Deliver, Verification
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -30,7 +30,7 @@ Inside:
 """
 
 from nightmail.e2ee.content import Content
-from nightmail.e2ee.media import MediaPointer
+from nightmail.e2ee.streams.media import MediaPointer
 
 from .client import Client
 from .errors import ClientError

@@ -13,8 +13,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from nightmail.e2ee.content import Content
-from nightmail.e2ee.media import BLOB_BYTES, DIGEST_BYTES, SIZE_MAX, MediaPointer, encode_pointer
-from nightmail.e2ee.stream import KEY_BYTES
+from nightmail.e2ee.streams.media import BLOB_BYTES, DIGEST_BYTES, SIZE_MAX, MediaPointer, encode_pointer
+from nightmail.e2ee.streams.stream import KEY_BYTES
 from nightmail.model.ids import MESSAGE_ID
 from nightmail.model.words import Kind, Lane
 

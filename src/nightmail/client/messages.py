@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from nightmail.e2ee.content import Content, decode_content, encode_content
 from nightmail.e2ee.errors import Rejected
-from nightmail.e2ee.group_sealing import conversation_of
-from nightmail.e2ee.media import MediaPointer, decode_pointer
+from nightmail.e2ee.groups.sealing import conversation_of
+from nightmail.e2ee.streams.media import MediaPointer, decode_pointer
 from nightmail.model.group_chain import is_group
 from nightmail.model.ids import MessageId
 from nightmail.model.words import Kind

@@ -24,8 +24,8 @@ from nightmail.client.backup.schedule import BackupState
 from nightmail.client.backup.server_parts import ServerBackup
 from nightmail.client.store.rows import Conversation
 from nightmail.client.store.search import Found
-from nightmail.e2ee.backup import BackupSecret
 from nightmail.e2ee.content import Content
+from nightmail.e2ee.streams.backup import BackupSecret
 from nightmail.model.roster import Role
 from nightmail.model.words import Lane
 

@@ -18,14 +18,12 @@ from nightmail.model.records import AnyBody
 from . import (
     blocking,
     copies,
-    deadletters,
     devices,
     due,
     expiry,
     forwards,
     handles,
     keys,
-    letter_endings,
     lock,
     mailbox,
     receipts,
@@ -37,6 +35,7 @@ from .blobs import audiences, uploads
 from .blobs import looking as blob_looking
 from .groups import accounts, chain, cursors, filing, membership, missed, sending
 from .groups import receipts as group_receipts
+from .letters import burying, endings
 from .pushes import looking as wake_looking
 from .pushes import outcomes, tokens
 from .rules import Fold
@@ -57,7 +56,7 @@ MODULES = (
     expiry,
     forwards,
     shard,
-    deadletters,
+    burying,
     shares,
     blocking,
     chain,
@@ -74,7 +73,7 @@ MODULES = (
     settling,
     forgetting,
     schedule_reading,
-    letter_endings,
+    endings,
     tokens,
     wake_looking,
     outcomes,

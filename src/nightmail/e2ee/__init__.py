@@ -16,12 +16,9 @@ Never:   reads a clock, draws random bytes by itself, or touches a disk: `now` a
     padding.py, compression.py                      sealing.py    what the client calls
     state.py         stored states, and their forms errors.py     what can go wrong
 
-    group_chain.py   which members a group has
-    sender_keys.py   a chain for each device that writes into a group
-    group_sealing.py one ciphertext for a whole group
-
-    stream.py        content of any size, chunk by chunk
-    stream_padding.py   its size, and where it ends
-    backup.py        the key of a backup, and the chain of its segments
-    recovery_code.py the words that open one
+    groups/          chain.py: which members a group has; sender_keys.py: a chain for each device that writes into it;
+                     sealing.py: one ciphertext for all of them
+    streams/         stream.py: content of any size, chunk by chunk; padding.py: its size, and where it ends;
+                     media.py: the key of a file; backup.py: the key of a backup, and the chain of its segments;
+                     recovery_code.py: the words that open one
 """

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from nightmail.e2ee.groups.chain import Membership
+from nightmail.e2ee.groups.sender_keys import ReceivingChain, SenderChain
+
 from .errors import StateDamaged, StateTooNew
-from .group_chain import Membership
 from .keys import DeviceKeys
 from .peers import Peer
 from .quiet import Quiet
-from .sender_keys import ReceivingChain, SenderChain
 
 T = TypeVar("T", bound=Quiet)
 Lift: TypeAlias = Callable[[list[Any]], list[Any]]

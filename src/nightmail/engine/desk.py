@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
-from nightmail.core import letter_pages, letters_seen
 from nightmail.core.blobs.reading import backups_seen, blob_seen, needs_backups, needs_seen
 from nightmail.core.groups import answering
-from nightmail.core.letter_pages import Listing
-from nightmail.core.letters_seen import LetterSeen
+from nightmail.core.letters import pages as letter_pages
+from nightmail.core.letters import seen as letters_seen
+from nightmail.core.letters.pages import Listing
+from nightmail.core.letters.seen import LetterSeen
 from nightmail.core.mailbox import needs_offer, offer
 from nightmail.core.pushes.reading import needs_platforms, needs_push, platforms_seen, push_seen
 from nightmail.core.receipts import needs_receipts, receipts_after

@@ -19,7 +19,7 @@ from typing import cast
 
 from msgspec import Struct
 
-from nightmail.core.deadletters import bury, needs_bury
+from nightmail.core.letters.burying import bury, needs_bury
 from nightmail.core.shard import FoldTooNew
 from nightmail.core.state import SHARD, ShardState
 from nightmail.core.step import FOLDS, OPTIMISTIC

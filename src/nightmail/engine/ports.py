@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from nightmail.core.letter_pages import Listing
-from nightmail.core.letters_seen import LetterSeen
+from nightmail.core.letters.pages import Listing
+from nightmail.core.letters.seen import LetterSeen
 from nightmail.core.schedules.reading import ScheduleListing, ScheduleSeen
 from nightmail.model.answers import Said
 from nightmail.model.group_questions import GroupAnswer, GroupQuestion, ToldSoFar

@@ -31,8 +31,8 @@ from nightmail.model.group_questions import (
     ReceiptsShown,
 )
 from nightmail.model.ids import DEVICE_BITS
-from nightmail.model.refusal import Refusal
 from nightmail.model.refusals import Malformed, NotMember, RateLimited, UnknownGroup
+from nightmail.model.refusals.refusal import Refusal
 from nightmail.model.words import Lane
 from nightmail.wire.items import (
     REF_MAX,

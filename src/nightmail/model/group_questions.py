@@ -10,7 +10,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from .group_refusals import NotMember, UnknownGroup
+from nightmail.model.refusals.groups import NotMember, UnknownGroup
+
 from .group_rows import FanOut, MemberState
 from .roster import GroupReceipts, GroupSettings, Role
 from .rows import GroupEntry

@@ -62,7 +62,7 @@ class LetterClasses(Struct, array_like=True):
 
 
 class LetterPage(Struct, array_like=True):
-    """Some dead letters of one error class (core/letter_pages.py)."""
+    """Some dead letters of one error class (core/letters/pages.py)."""
 
     error: str
     offsets: list[int] = field(default_factory=list)

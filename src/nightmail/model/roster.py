@@ -1,7 +1,7 @@
 """Who is in a group, and who may change that: the rules that the server and every client apply alike.
 
 Knows:   members, roles, settings, and which change is refused why.
-Never:   checks a signature: clients do (`e2ee/group_chain.py`). Never reads a clock.
+Never:   checks a signature: clients do (`e2ee/groups/chain.py`). Never reads a clock.
 
 The rules, as people meet them:
 

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 from msgspec import Struct, structs
 
 from nightmail.api.limits import HttpLimits
-from nightmail.api.media_limits import MediaLimits
+from nightmail.api.media.limits import MediaLimits
 from nightmail.engine.clock import ClockLimits
 from nightmail.engine.cluster.cassandra.settings import CassandraSettings
 from nightmail.engine.cluster.kafka.settings import KafkaSettings

@@ -12,8 +12,8 @@ from itertools import cycle
 from pathlib import Path
 
 from nightmail.api.app import MediaService
-from nightmail.api.media_limits import MediaLimits
-from nightmail.api.media_transfers import Transfers
+from nightmail.api.media.limits import MediaLimits
+from nightmail.api.media.transfers import Transfers
 from nightmail.engine.blobs.folder import FolderBlobs
 from nightmail.engine.blobs.keeper import BlobKeeper
 from nightmail.engine.blobs.port import BlobFailed, Blobs

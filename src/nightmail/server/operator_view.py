@@ -12,14 +12,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from nightmail.api.operator_schemas import (
-    ClockBrief,
-    HistoryShown,
-    OverviewShown,
-    SpanName,
-    StorageShown,
-    TotalsShown,
-)
+from nightmail.api.operator.schemas import ClockBrief, HistoryShown, OverviewShown, SpanName, StorageShown, TotalsShown
 from nightmail.api.times import rfc3339
 from nightmail.model.schedule_rows import ScheduleState
 from nightmail.model.schedule_surveys import ScheduleCounts, SurveyPage

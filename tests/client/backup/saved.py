@@ -11,9 +11,9 @@ from nightmail.client.messages import Message, Tick
 from nightmail.client.own_devices.controls import PastMessage
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import Contact, Conversation, Identity
-from nightmail.e2ee.backup import BY_CODE, BackupSecret
 from nightmail.e2ee.content import Content, encode_content
-from nightmail.e2ee.recovery_code import words_of
+from nightmail.e2ee.streams.backup import BY_CODE, BackupSecret
+from nightmail.e2ee.streams.recovery_code import words_of
 from nightmail.model.ids import MessageId, account_id, device_id
 from nightmail.model.words import Kind
 

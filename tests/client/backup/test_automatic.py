@@ -16,7 +16,7 @@ from nightmail.client.backup.schedule import put_state, state_in
 from nightmail.client.errors import BackupError, Misused
 from nightmail.client.events import BackedUp, BackupFailed, Event
 from nightmail.client.profile.profile import Profile
-from nightmail.e2ee.backup import BY_PASSPHRASE, BackupSecret
+from nightmail.e2ee.streams.backup import BY_PASSPHRASE, BackupSecret
 from tests.client.backup.saved import CODE
 from tests.client.harbour import QUICK, Harbour, harbour
 

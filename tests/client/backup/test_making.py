@@ -19,7 +19,7 @@ from nightmail.client.store.memory import MemoryStore
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import Contact, MessageNumber, ReadMark
 from nightmail.client.store.sqlite import SqliteStore
-from nightmail.e2ee.backup import BY_CODE, BY_PASSPHRASE, BackupSecret
+from nightmail.e2ee.streams.backup import BY_CODE, BY_PASSPHRASE, BackupSecret
 from nightmail.model.words import Lane
 
 from .saved import (

@@ -23,7 +23,7 @@ from nightmail.client.limits import ClientLimits
 from nightmail.client.media.blob_http import BlobHttp, KeptBackup
 from nightmail.client.profile.profile import Profile
 from nightmail.client.store.port import Store
-from nightmail.e2ee.backup import BY_PASSPHRASE, BackupSecret
+from nightmail.e2ee.streams.backup import BY_PASSPHRASE, BackupSecret
 from tests.client.backup.saved import AT, CODE, a_message, fill
 from tests.server.rig import Person, Town
 

@@ -10,7 +10,7 @@ from nightmail.client.group_events import GroupReceipt
 from nightmail.client.groups.group import SeenBy
 from nightmail.client.messages import Message, Tick
 from nightmail.client.store.rows import ReadMark
-from nightmail.e2ee.sender_keys import ReceivingChain
+from nightmail.e2ee.groups.sender_keys import ReceivingChain
 from nightmail.e2ee.state import decode_receiving_chain, encode_receiving_chain
 from nightmail.model.answers import GroupAccepted
 from nightmail.model.roster import GroupReceipts, GroupSettings

@@ -9,9 +9,9 @@ from nightmail.client.events import Unreadable
 from nightmail.client.groups import controls
 from nightmail.client.groups.waiting import key_of
 from nightmail.e2ee.errors import KeySpent
-from nightmail.e2ee.group_sealing import decode_group_message
+from nightmail.e2ee.groups.sealing import decode_group_message
+from nightmail.e2ee.groups.sender_keys import MESSAGES_MAX, to_open
 from nightmail.e2ee.identity import Address
-from nightmail.e2ee.sender_keys import MESSAGES_MAX, to_open
 from nightmail.e2ee.state import decode_receiving_chain
 from nightmail.model.records import GroupSealed, GroupSent
 from nightmail.model.roster import Removal

@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 from nightmail.client.media.sealed_file import LocalFile, SealedFile, look_at
-from nightmail.e2ee.media import MediaPointer
+from nightmail.e2ee.streams.media import MediaPointer
 
 KEY = bytes(range(32))
 BLOB = bytes(range(1, 17))

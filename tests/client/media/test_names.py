@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nightmail.client.media.names import free_path, local_name, sendable_name, type_of
-from nightmail.e2ee.media import is_file_name
+from nightmail.e2ee.streams.media import is_file_name
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from nightmail.client.media.opened_file import KeptFiles, StreamCheck
 from nightmail.client.media_errors import ChunkRefused, DigestDiffers, FileRefused, FileUnusable, OtherBlob
 from nightmail.e2ee.errors import Rejected
-from nightmail.e2ee.stream import CHUNK_BYTES, HEAD_BYTES, SEALED_CHUNK_BYTES, StreamCipher
+from nightmail.e2ee.streams.stream import CHUNK_BYTES, HEAD_BYTES, SEALED_CHUNK_BYTES, StreamCipher
 from tests.client.media.pointers import CONTENT, sealed
 
 C = SEALED_CHUNK_BYTES

@@ -8,7 +8,7 @@ from nightmail.client.media.rows import ENDING, ERASING, VERIFIED, FileRow, File
 from nightmail.client.media.sealed_file import LocalFile
 from nightmail.client.messages import Message, Tick
 from nightmail.e2ee.content import Content
-from nightmail.e2ee.media import MediaPointer, encode_pointer
+from nightmail.e2ee.streams.media import MediaPointer, encode_pointer
 from nightmail.model.records import GroupSent, Sent
 from nightmail.model.words import Kind, Lane
 from tests.client.groups.town import a_group

@@ -9,7 +9,7 @@ import pytest
 
 from nightmail.client.media.sealed_file import SealedFile, chunk_at, look_at
 from nightmail.client.media_errors import FileAltered, FileUnusable
-from nightmail.e2ee.stream import HEAD_BYTES, SEALED_CHUNK_BYTES, StreamOpener, StreamSealer
+from nightmail.e2ee.streams.stream import HEAD_BYTES, SEALED_CHUNK_BYTES, StreamOpener, StreamSealer
 from tests.client.media.pointers import CONTENT, KEY, a_file, changed_since
 
 

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from nightmail.client.media.thumbnails import BYTES_MAX, SIDE_MAX, pixels_of, thumbnail_of
-from nightmail.e2ee.media import THUMBNAIL_BYTES_MAX
+from nightmail.e2ee.streams.media import THUMBNAIL_BYTES_MAX
 
 
 def a_picture(folder: Path, size: tuple[int, int] = (640, 480), name: str = "picture.png") -> Path:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from nightmail.core import letter_pages
-from nightmail.core.letters_seen import OriginalMessage, letter_seen, needs_letter
+from nightmail.core.letters import pages as letter_pages
+from nightmail.core.letters.seen import OriginalMessage, letter_seen, needs_letter
 from nightmail.core.retries import CALLS_OUT, delay_ms
 from nightmail.model.answers import Done
 from nightmail.model.ids import SERVER

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from nightmail.client.groups.sender_keys import SenderKeys
-from nightmail.e2ee.sender_keys import SenderChain
+from nightmail.e2ee.groups.sender_keys import SenderChain
 from sim.runs import group_clients
 from sim.runs.client_campaign import ENOUGH, never_happened
 from sim.runs.group_clients import plan_of

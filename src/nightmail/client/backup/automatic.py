@@ -23,7 +23,7 @@ from nightmail.client.link.driver import Driver
 from nightmail.client.media.blob_http import BlobHttp
 from nightmail.client.store.port import Store
 from nightmail.client.threads import in_thread
-from nightmail.e2ee.backup import BackupSecret
+from nightmail.e2ee.streams.backup import BackupSecret
 
 from .making import BackupMade, BackupRun, Progress, state_with
 from .schedule import EVERY_MS_MAX, EVERY_MS_MIN, BackupState, put_state, state_in

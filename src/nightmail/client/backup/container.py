@@ -20,9 +20,9 @@ from typing import BinaryIO, NamedTuple
 
 from nightmail.client.errors import BackupDamaged, BackupError, BackupTooNew
 from nightmail.client.profile.key_places import sync_folder
-from nightmail.e2ee import backup
 from nightmail.e2ee.errors import BadEncoding, Rejected, UnknownVersion
-from nightmail.e2ee.stream import StreamOpener, StreamSealer, digest_of
+from nightmail.e2ee.streams import backup
+from nightmail.e2ee.streams.stream import StreamOpener, StreamSealer, digest_of
 
 PIECE_BYTES = 1 << 20
 LENGTH_BYTES = 8

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nightmail.client.errors import BackupLocked, BackupTooNew
-from nightmail.e2ee import backup
-from nightmail.e2ee.backup import BackupSecret
 from nightmail.e2ee.errors import BadRecoveryCode, Rejected, UnknownVersion, WrongBackupSecret
+from nightmail.e2ee.streams import backup
+from nightmail.e2ee.streams.backup import BackupSecret
 
 from .container import Segment, Walked, damaged, head_in, walk
 from .forms import BackupHead, BackupPart, head_of, part_of, split

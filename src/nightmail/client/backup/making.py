@@ -28,9 +28,9 @@ from nightmail.client.errors import BackupError, BackupLocked, Misused
 from nightmail.client.profile.settings import changed
 from nightmail.client.store.changes_port import Change
 from nightmail.client.store.port import Store
-from nightmail.e2ee.backup import SEGMENT_NONCE_BYTES, BackupSecret, wrap
 from nightmail.e2ee.chance import SYSTEM, Chance
 from nightmail.e2ee.errors import BadRecoveryCode
+from nightmail.e2ee.streams.backup import SEGMENT_NONCE_BYTES, BackupSecret, wrap
 
 from .container import SegmentWriter, Walked, walk
 from .forms import FORM, BackupHead, encode

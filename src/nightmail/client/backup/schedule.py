@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from nightmail.client.store.port import Store
-from nightmail.e2ee.backup import WrappedKey
+from nightmail.e2ee.streams.backup import WrappedKey
 from nightmail.model.limits import DAY_MS
 
 ERRAND = "backup"

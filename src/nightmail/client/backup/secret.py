@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nightmail.e2ee.backup import BY_CODE, BY_PASSPHRASE, KINDS, BackupSecret, new_code
 from nightmail.e2ee.chance import SYSTEM
+from nightmail.e2ee.streams.backup import BY_CODE, BY_PASSPHRASE, KINDS, BackupSecret, new_code
 
 RECOVERY_CODE, PASSPHRASE = KINDS[BY_CODE], KINDS[BY_PASSPHRASE]
 

@@ -22,7 +22,7 @@ from nightmail.client.store.group_rows import GroupRow, GroupStanding, HeadAt
 from nightmail.client.store.rows import DeviceList
 from nightmail.client.trust.device_lists import DeviceLists
 from nightmail.client.trust.e2ee_sealer import E2eeSealer
-from nightmail.e2ee.group_chain import begin, follow, sign_change, sign_creation
+from nightmail.e2ee.groups.chain import begin, follow, sign_change, sign_creation
 from nightmail.model.answers import GroupHead, Said
 from nightmail.model.group_chain import NAMED_MAX, head_of
 from nightmail.model.ids import ACCOUNT_BITS

@@ -13,8 +13,8 @@ from msgspec import Struct
 from nightmail.client.own_devices.controls import Control, control
 from nightmail.client.store.group_rows import HeadAt
 from nightmail.e2ee.errors import BadEncoding
-from nightmail.e2ee.group_chain import GroupWelcome
-from nightmail.e2ee.sender_keys import KEY_ID_BYTES, HandedChain, decode_handed
+from nightmail.e2ee.groups.chain import GroupWelcome
+from nightmail.e2ee.groups.sender_keys import KEY_ID_BYTES, HandedChain, decode_handed
 from nightmail.model.group_chain import HEAD_BYTES
 from nightmail.model.ids import MESSAGE_ID, MESSAGE_ID_CHARS
 

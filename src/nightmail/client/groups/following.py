@@ -21,7 +21,7 @@ from nightmail.client.trust.believed_lists import BelievedLists
 from nightmail.client.trust.device_lists import DeviceLists
 from nightmail.client.trust.sealer import Then
 from nightmail.e2ee.errors import Rejected
-from nightmail.e2ee.group_chain import Followed, Membership, Signer, follow
+from nightmail.e2ee.groups.chain import Followed, Membership, Signer, follow
 from nightmail.e2ee.identity import Address
 from nightmail.model import roster as rosters
 from nightmail.model.answers import Said

@@ -16,7 +16,7 @@ from nightmail.client.messages import unnamed
 from nightmail.client.store.group_rows import GroupRow, GroupStanding, HeadAt
 from nightmail.client.store.port import Store
 from nightmail.client.store.rows import Identity
-from nightmail.e2ee.group_chain import Membership
+from nightmail.e2ee.groups.chain import Membership
 from nightmail.e2ee.state import decode_membership, encode_membership
 from nightmail.model.group_rows import FanOut, MemberState
 from nightmail.model.roster import GroupSettings

@@ -20,10 +20,10 @@ from nightmail.client.trust.e2ee_sealer import E2eeSealer
 from nightmail.client.trust.sealer import Then
 from nightmail.e2ee.content import Content, decode_content
 from nightmail.e2ee.errors import KeySpent, MembershipDiffers, NotAsAnnounced, NotListed, Rejected
-from nightmail.e2ee.group_sealing import GroupContext, decode_group_message, open_group_entry
+from nightmail.e2ee.groups.sealing import GroupContext, decode_group_message, open_group_entry
+from nightmail.e2ee.groups.sender_keys import ReceivingChain, key_id_of, outdated, receive_chain
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.note import Note
-from nightmail.e2ee.sender_keys import ReceivingChain, key_id_of, outdated, receive_chain
 from nightmail.e2ee.state import decode_receiving_chain, encode_receiving_chain
 from nightmail.model.group_chain import decode_change
 from nightmail.model.group_notices import GroupNotice, NoticeKind, decode_notice

@@ -27,7 +27,7 @@ from nightmail.client.timers.lives import left_ms
 from nightmail.client.trust.e2ee_sealer import E2eeSealer
 from nightmail.client.trust.sealer import Then
 from nightmail.e2ee.content import decode_content
-from nightmail.e2ee.group_sealing import GroupContext, seal_group_note
+from nightmail.e2ee.groups.sealing import GroupContext, seal_group_note
 from nightmail.e2ee.identity import Address
 from nightmail.e2ee.note import Note
 from nightmail.model.records import Envelope, GroupSealed, GroupSent, GroupVoided

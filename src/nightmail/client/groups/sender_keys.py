@@ -20,8 +20,7 @@ from nightmail.client.trust.e2ee_sealer import E2eeSealer
 from nightmail.client.trust.sealer import Then
 from nightmail.e2ee.content import decode_content
 from nightmail.e2ee.errors import Rejected
-from nightmail.e2ee.identity import Address
-from nightmail.e2ee.sender_keys import (
+from nightmail.e2ee.groups.sender_keys import (
     SenderChain,
     decode_handed,
     hand_on,
@@ -30,6 +29,7 @@ from nightmail.e2ee.sender_keys import (
     make_chain,
     renewal,
 )
+from nightmail.e2ee.identity import Address
 from nightmail.e2ee.state import decode_sender_chain, encode_sender_chain
 from nightmail.model.words import Lane
 

@@ -17,7 +17,7 @@ from nightmail.client.machine.context import Context
 from nightmail.client.outbox.outbox import Outbox
 from nightmail.client.trust.believed_lists import BelievedLists
 from nightmail.e2ee.errors import NotListed, Rejected
-from nightmail.e2ee.group_sealing import decode_group_message
+from nightmail.e2ee.groups.sealing import decode_group_message
 from nightmail.e2ee.identity import Address
 from nightmail.model.ids import account_of
 from nightmail.model.rows import GroupEntry

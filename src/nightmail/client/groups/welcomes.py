@@ -21,7 +21,7 @@ from nightmail.client.store.group_rows import GroupStanding, HeadAt, LeftAt
 from nightmail.client.trust.believed_lists import BelievedLists
 from nightmail.client.trust.device_lists import DeviceLists
 from nightmail.e2ee.errors import GroupRefused, Rejected
-from nightmail.e2ee.group_chain import GroupWelcome, Membership, begin_welcomed
+from nightmail.e2ee.groups.chain import GroupWelcome, Membership, begin_welcomed
 from nightmail.e2ee.identity import Address
 from nightmail.model.answers import Said
 from nightmail.model.group_rows import MemberState

@@ -23,7 +23,7 @@ from nightmail.client.limits import ClientLimits
 from nightmail.client.link.http import connection_to, refusal_in, unreachable
 from nightmail.client.media_errors import FileGone, OtherBlob
 from nightmail.e2ee.errors import BadEncoding
-from nightmail.e2ee.media import parse_blob_id
+from nightmail.e2ee.streams.media import parse_blob_id
 from nightmail.model.ids import account_of
 
 TUS = {"Tus-Resumable": "1.0.0"}

@@ -21,8 +21,8 @@ from nightmail.client.media_errors import FileAltered, FileGone, FileRefused, Fi
 from nightmail.client.media_events import FileProgress
 from nightmail.client.store.port import Store
 from nightmail.client.threads import in_thread
-from nightmail.e2ee.media import parse_blob_id
-from nightmail.e2ee.stream import SEALED_CHUNK_BYTES
+from nightmail.e2ee.streams.media import parse_blob_id
+from nightmail.e2ee.streams.stream import SEALED_CHUNK_BYTES
 
 from .addressing import AudienceWanted
 from .blob_http import BlobHttp, passes

@@ -1,6 +1,6 @@
 """Names and types of files: what may leave this device, and what may be written to its disk.
 
-Knows:   that a name from a peer is a text, and never a path (`e2ee/media.py` refuses those that could be one).
+Knows:   that a name from a peer is a text, and never a path (`e2ee/streams/media.py` refuses those that could be one).
 Never:   makes a hidden file, one that a program could take for an option, or one whose name means a device.
 """
 
@@ -10,7 +10,7 @@ import mimetypes
 import re
 from pathlib import Path
 
-from nightmail.e2ee.media import ANY_TYPE, NAME_BYTES_MAX, is_file_name, is_media_type
+from nightmail.e2ee.streams.media import ANY_TYPE, NAME_BYTES_MAX, is_file_name, is_media_type
 
 NAMELESS = "file"
 _UNFIT = re.compile(r'[/\\:*?"<>|]')

@@ -22,8 +22,8 @@ from typing import IO
 from nightmail.client.media_errors import ChunkRefused, DigestDiffers, FileRefused, FileUnusable, OtherBlob
 from nightmail.client.profile.key_places import make_folder, sync_folder
 from nightmail.e2ee.errors import OtherKey, Rejected, StreamBroken
-from nightmail.e2ee.media import MediaPointer, parse_blob_id
-from nightmail.e2ee.stream import CHUNK_BYTES, HEAD_BYTES, SEALED_CHUNK_BYTES, StreamCipher
+from nightmail.e2ee.streams.media import MediaPointer, parse_blob_id
+from nightmail.e2ee.streams.stream import CHUNK_BYTES, HEAD_BYTES, SEALED_CHUNK_BYTES, StreamCipher
 
 from .names import free_path
 

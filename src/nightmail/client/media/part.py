@@ -21,8 +21,8 @@ from nightmail.client.outbox.ticks import Ticks
 from nightmail.client.store.rows import Outgoing
 from nightmail.client.timers.lives import left_ms
 from nightmail.e2ee.content import decode_content, encode_content
-from nightmail.e2ee.media import MediaPointer, encode_pointer
-from nightmail.e2ee.stream import KEY_BYTES
+from nightmail.e2ee.streams.media import MediaPointer, encode_pointer
+from nightmail.e2ee.streams.stream import KEY_BYTES
 from nightmail.model.ids import MessageId, account_of
 from nightmail.model.words import Kind, Lane
 

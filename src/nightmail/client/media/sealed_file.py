@@ -15,8 +15,8 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from nightmail.client.media_errors import FileAltered, FileUnusable
-from nightmail.e2ee.stream import CHUNK_BYTES, HEAD_BYTES, SEALED_CHUNK_BYTES, StreamCipher, sealed_size
-from nightmail.e2ee.stream_padding import padded_size
+from nightmail.e2ee.streams.padding import padded_size
+from nightmail.e2ee.streams.stream import CHUNK_BYTES, HEAD_BYTES, SEALED_CHUNK_BYTES, StreamCipher, sealed_size
 
 DIGEST_BYTES = 32
 

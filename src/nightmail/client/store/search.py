@@ -15,7 +15,7 @@ from msgspec import Struct
 from nightmail.client.messages import Message
 from nightmail.e2ee.content import decode_content
 from nightmail.e2ee.errors import Rejected
-from nightmail.e2ee.media import decode_pointer
+from nightmail.e2ee.streams.media import decode_pointer
 from nightmail.model.words import Kind
 
 from .unspaced_scripts import MARKS, is_without_spaces, places, spread, spread_term

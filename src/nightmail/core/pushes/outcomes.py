@@ -9,10 +9,11 @@ only: a device that has set another one meanwhile keeps it.
 
 from __future__ import annotations
 
-from nightmail.core import due, letter_pages, waking
+from nightmail.core import due, waking
+from nightmail.core.letters import pages as letter_pages
+from nightmail.core.letters.settled import needs_settle, settle
 from nightmail.core.retries import CALLS_OUT, delay_ms
 from nightmail.core.rules import Steps
-from nightmail.core.settled_letters import needs_settle, settle
 from nightmail.core.state import ShardState, missing_row
 from nightmail.model.answers import Done
 from nightmail.model.effects import Answer, Wake

@@ -8,10 +8,11 @@ A failure counts only for the present attempt, and once. A success counts whenev
 
 from __future__ import annotations
 
-from nightmail.core import due, letter_pages
+from nightmail.core import due
+from nightmail.core.letters import pages as letter_pages
+from nightmail.core.letters.settled import needs_settle, settle
 from nightmail.core.retries import WEBHOOKS, delay_ms
 from nightmail.core.rules import Steps
-from nightmail.core.settled_letters import needs_settle, settle
 from nightmail.core.state import ShardState, missing_row
 from nightmail.model.answers import Done
 from nightmail.model.effects import Answer

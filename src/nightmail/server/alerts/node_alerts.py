@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from prometheus_client.core import Metric
 
-from nightmail.api.alert_routes import AlertShown, AlertsShown
+from nightmail.api.operator.alert_routes import AlertShown, AlertsShown
 from nightmail.api.times import rfc3339
 from nightmail.outlets.dispatch import Dispatch
 from nightmail.outlets.signing import secret_bytes

@@ -15,15 +15,8 @@ from prometheus_client.core import CollectorRegistry, CounterMetricFamily, Gauge
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
-from nightmail.api.alert_routes import AlertsShown
-from nightmail.api.operator_schemas import (
-    ClockBrief,
-    HistoryShown,
-    OverviewShown,
-    SpanName,
-    StorageShown,
-    TotalsShown,
-)
+from nightmail.api.operator.alert_routes import AlertsShown
+from nightmail.api.operator.schemas import ClockBrief, HistoryShown, OverviewShown, SpanName, StorageShown, TotalsShown
 from nightmail.api.times import rfc3339
 from nightmail.model.schedule_rows import ScheduleState
 from nightmail.model.schedule_surveys import ScheduleCounts, SurveyPage

@@ -8,7 +8,7 @@ import pytest
 from nightmail.engine.cluster.links.questions import ASKED, RemoteOwner, put
 from nightmail.engine.cluster.ports import OwnerQuestions
 from nightmail.model.group_questions import ChainAsked
-from nightmail.model.group_refusals import UnknownGroup
+from nightmail.model.refusals.groups import UnknownGroup
 from nightmail.model.rows import Account, Gap
 from nightmail.model.words import Lane, Reason
 

@@ -20,7 +20,7 @@ from nightmail.engine.cluster.ports import OwnerQuestions
 from nightmail.engine.ports import Offered
 from nightmail.model import group_questions
 from nightmail.model.group_questions import GroupAnswer, GroupQuestion
-from nightmail.model.group_refusals import NotMember, UnknownGroup
+from nightmail.model.refusals.groups import NotMember, UnknownGroup
 from nightmail.model.rows import Entry, Gap
 
 OfferedForm = list[tuple[int, tuple[Entry, ...], Gap | None]]

@@ -1,0 +1,1 @@
+"""What only the operator's token may ask."""

@@ -1,0 +1,1 @@
+"""Messages that could not be folded: buried, listed, replayed, discarded, forgotten."""

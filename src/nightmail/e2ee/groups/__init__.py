@@ -1,0 +1,1 @@
+"""Sealing in groups: the signed chain of members, and sender keys."""

@@ -1,0 +1,1 @@
+"""Sealed streams: media and backups, chunk by chunk."""
