@@ -181,7 +181,7 @@ class Folding:
                         self.state.offset = batch.last  # A checkpoint ends where the next batch begins.
                     self._batches.popleft()
                     self._index = 0
-                    self._hand_out(batch)
+                    self._hand_out()
         finally:
             self._running = False
 
@@ -344,10 +344,10 @@ class Folding:
     def _stop(self, error: Exception) -> None:
         self.stopped = self.stopped or as_engine_error(error)
 
-    def _hand_out(self, batch: Durable) -> None:
-        effects, forwards = self.state.effects, self._forwards
-        self.state.effects, self._forwards = [], []
-        self._on_folded(Folded(batch.last, effects, forwards))
+    def _hand_out(self) -> None:
+        state, forwards = self.state, self._forwards
+        effects, state.effects, self._forwards = state.effects, [], []
+        self._on_folded(Folded(state.offset, effects, forwards))
 
     # --- rows that are not in memory ----------------------------------------------------------
 

@@ -282,10 +282,10 @@ class Loop:
             self._send()
 
     def _send(self) -> None:
-        at, limits, log = self._clock(), self.limits, self._log
+        at, log = self._clock(), self._log
         if self._clock.doubted_from or self._folding.state.shard.doubted_from:
             self._note_doubt()
-        count = count_fitting(self._data, self._at_once, min(limits.batch_bytes, log.batch_bytes_max))
+        count = count_fitting(self._data, self._at_once, min(self.limits.batch_bytes, log.batch_bytes_max))
         records, data = self._records[:count], self._data[:count]
         del self._records[:count], self._data[:count]
         self._went_at = self._pace()
