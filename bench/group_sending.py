@@ -20,12 +20,25 @@ from nightmail.e2ee.keys import DeviceKeys
 from nightmail.e2ee.lists import sign_list
 from nightmail.model.answers import Bundle, Done, GroupAccepted, GroupHead, Said, Stocked
 from nightmail.model.group_chain import NAMED_MAX, head_of
+from nightmail.model.group_rows import FanOut
 from nightmail.model.ids import account_id, device_id
 from nightmail.model.records import Claimed, GroupChanged, GroupMade, GroupSealed, GroupSent, Listed, Published
 from nightmail.model.roster import GroupSettings
 from nightmail.model.words import Kind
 from nightmail.wire.frames import decode_from_device, encode
-from nightmail.wire.items import GROUP_ITEMS, VERSION, Answered, Ask, Devices, FromServer, Look, SaidByDevices, Welcome
+from nightmail.wire.items import (
+    GROUP_ITEMS,
+    VERSION,
+    Answered,
+    Ask,
+    Devices,
+    FromServer,
+    GroupChain,
+    GroupLook,
+    Look,
+    SaidByDevices,
+    Welcome,
+)
 
 NOW = 1_760_000_000_000
 ADA = account_id("ada")
@@ -40,7 +53,7 @@ class GroupSender:
         me = Identity("ada", ADA, device_id(ADA, 1), 7, b"t" * 32)
         self._machine = Machine(store, me, chance=Random(1))
         self._text = "x" * text_bytes
-        self._now, self._length, self._seq = NOW, 0, 0
+        self._now, self._head, self._length, self._seq = NOW, b"", 0, 0
         self._sent: set[int] = set()
         self._theirs: dict[int, DeviceKeys] = {}
         self._lists: dict[int, tuple[int, dict[int, int], bytes]] = {ADA: (1, {me.device: 7}, b"")}
@@ -95,12 +108,18 @@ class GroupSender:
                     if isinstance(item, Look):
                         self.looks += 1
                         self._hear(Devices(item.ref, item.account, *self._lists[item.account]))
+                    elif isinstance(item, GroupLook):
+                        self._hear(self._chain(item))
                     elif isinstance(item, Ask) and item.ref:
                         self._hear(Answered(item.ref, self._say(item.body)))
             frames = self._machine.turn().frames
 
     def _hear(self, item: FromServer) -> None:
         self._machine.receive(encode([item]), self._now)
+
+    def _chain(self, look: GroupLook) -> GroupChain:
+        """Nothing behind what the client itself has changed."""
+        return GroupChain(look.ref, look.group, self._length, self._head, self._length, self._seq, FanOut.WRITE, ())
 
     def _say(self, body: SaidByDevices) -> Said:
         match body:
@@ -112,8 +131,8 @@ class GroupSender:
                 self.claims += 1
                 return _bundle(self._theirs[body.device])
             case GroupMade() | GroupChanged():
-                self._length += 1
-                return GroupHead(head_of(body.blob), self._length, self._length)
+                self._head, self._length = head_of(body.blob), self._length + 1
+                return GroupHead(self._head, self._length, self._length)
             case GroupSealed():
                 self.envelopes += len(body.envelopes)
                 return GroupAccepted(body.id, body.tag, self._now, self._seq)
