@@ -22,7 +22,16 @@ from nightmail.model.answers import Bundle, Done, GroupAccepted, GroupHead, Said
 from nightmail.model.group_chain import NAMED_MAX, head_of
 from nightmail.model.group_rows import FanOut
 from nightmail.model.ids import account_id, device_id
-from nightmail.model.records import Claimed, GroupChanged, GroupMade, GroupSealed, GroupSent, Listed, Published
+from nightmail.model.records import (
+    Claimed,
+    FellowClaimed,
+    GroupChanged,
+    GroupMade,
+    GroupSealed,
+    GroupSent,
+    Listed,
+    Published,
+)
 from nightmail.model.roster import GroupSettings
 from nightmail.model.words import Kind
 from nightmail.wire.frames import decode_from_device, encode
@@ -127,7 +136,7 @@ class GroupSender:
                 return Stocked(len(body.one_time), len(body.one_time_kem))
             case Listed():
                 self._lists[ADA] = body.version, dict.fromkeys(body.devices, 7), body.signed
-            case Claimed():
+            case Claimed() | FellowClaimed():
                 self.claims += 1
                 return _bundle(self._theirs[body.device])
             case GroupMade() | GroupChanged():

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.group_sending import GroupSender
 from bench.seal import Senders, add_group
 
 
@@ -13,4 +14,7 @@ from bench.seal import Senders, add_group
 def test_the_first_message_to_a_group_is_sent(members: int, tmp_path: Path) -> None:
     senders: Senders = {}
     assert add_group(tmp_path, members, senders) > 0
-    assert list(senders) == [f"send to {members} members"]
+    ((name, sender),) = senders.items()
+    assert name == f"send to {members} members"
+    assert isinstance(sender, GroupSender)
+    assert (sender.claims, sender.envelopes > 0) == (members - 1, True), "everybody has the chain"

@@ -150,7 +150,8 @@ class GroupSealing:
             return None
         if stream.lane is Lane.NORMAL and self._keys.is_under_way(row.to):
             return None
-        if self._is_unaddressed(row, {address.device for address in self._audience.addresses(row.to)}):
+        # Only for a file: a group may have thousands of devices.
+        if row.has_file and self._is_unaddressed(row, {each.device for each in self._audience.addresses(row.to)}):
             return None
         body, _, _, _ = content_of(self._context, row)
         context = GroupContext(row.to, group.genesis, group.epoch, group.head)
