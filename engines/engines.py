@@ -111,6 +111,12 @@ class Engines:
         if child := self._children.pop(kind, None):
             child.wait()
 
+    def let_go(self) -> None:
+        """Others still use them, and end them."""
+        for child in self._children.values():
+            child.returncode = 0  # As if it was waited for: else Popen warns that it still runs.
+        self._children.clear()
+
     def down(self) -> None:
         """End all of them and remove their data. Their logs stay."""
         for kind in self.plans:

@@ -58,7 +58,9 @@ class StartedEngines:
     def leave(self) -> None:
         if self._joined:
             with self._locked():
-                if not self._count(-1):
+                if self._count(-1):
+                    self._engines.let_go()
+                else:
                     self._engines.down()
 
     def _count(self, change: int) -> int:
