@@ -170,7 +170,8 @@ def _check_conversation(town: ScheduleTown, planned: Planned, schedule: Schedule
         _check_failure(town, planned, schedule)
         return
     gone_at = town.gone_at.get(schedule.by, 1 << 62)
-    if gone_at + SETTLED_MS < schedule.at:
+    # When it was fired: a shard that is away takes it later, and stamps it then.
+    if gone_at + SETTLED_MS < schedule.last_attempt:
         raise Broken("a revoked author does not fire", f"{planned.id} of {schedule.by:x}")
     if not isinstance(schedule.target, PairTarget):
         return

@@ -13,6 +13,8 @@ from nightmail.core.schedules import firing, forgetting, keeping, looking, settl
 from .tools import Bug, Plant, edit
 
 FOLD_OF_SCHEDULES = ("tests/core/schedules", "tests/core/letters/test_endings.py")
+TESTS = ("tests of schedules",)
+"""A page is swept once an hour: no world lives so long."""
 NODE, CLUSTER = ("schedules node", "schedules cluster"), ("schedules cluster", "schedules node")
 
 
@@ -83,13 +85,13 @@ BUGS = (
     )),
     _bug("a page is swept before its time", edit(
         forgetting._is_over, "0 < schedule.next_at <= state.now", "0 < schedule.next_at",
-    )),
+    ), TESTS),
     _bug("a schedule is forgotten while its dead letter waits", edit(
         forgetting._is_over, "0 < schedule.next_at <= state.now", "schedule.next_at <= state.now",
     )),
     _bug("a page is swept once", edit(
         forgetting.step_swept, "state.derived.append(SchedulesSwept(account, swept.page, page.sweep_at))", "pass",
-    )),
+    ), TESTS),
     _bug("a page is not swept at all", edit(
         keeping.forget_later, "state.derived.append(SchedulesSwept(account, number, at))", "pass",
     )),

@@ -57,7 +57,7 @@ SEEDS = {
     "files": 60, "groups node": 150,
     "groups cluster": 300, "group clients": 60, "tests of group clients": 1, "schedules node": 100,
     "schedules cluster": 200, "pushes node": 150, "pushes cluster": 200, "schedule clients": 60,
-    "tests of schedule clients": 1, "tests of blobs": 1,
+    "tests of schedule clients": 1, "tests of blobs": 1, "tests of schedules": 1,
 }  # fmt: skip
 """The most that are tried."""
 CLAIMS = 3_000
@@ -81,6 +81,8 @@ GROUP_CLIENTS = ("tests/client/groups",)
 """What stands for a simulation of clients in groups: the towns of these tests fold for real."""
 SCHEDULE_CLIENTS = ("tests/client/schedules",)
 """Likewise, of clients that schedule messages."""
+SCHEDULES = ("tests/core/schedules",)
+"""Likewise, of what takes longer than any world lives."""
 BLOBS = (
     "tests/api/media/test_media.py", "tests/engine/blobs/test_folder.py", "tests/client/backup/test_server_copy.py",
     "tests/client/own_devices/test_backup_sync.py",
@@ -200,23 +202,16 @@ def claim_keys(seed: int) -> None:
         raise claims.Broken(broken)
 
 
-def use_group_clients(_seed: int) -> None:
-    assert not run_tests(GROUP_CLIENTS), "a test failed"
-
-
-def use_schedule_clients(_seed: int) -> None:
-    assert not run_tests(SCHEDULE_CLIENTS), "a test failed"
-
-
-def use_blobs(_seed: int) -> None:
-    assert not run_tests(BLOBS), "a test failed"
+def use_tests(of: tuple[str, ...], _seed: int) -> None:
+    assert not run_tests(of), "a test failed"
 
 
 SEEDED: Mapping[str, Callable[[int], object]] = {
     "owners": owners.run, "powercuts": cut_power, "claims": claim_keys, "handles": handles.run,
     "presence": presence.run, "backups": backups.run, "media": media.run, "files": files.run,
-    "tests of group clients": use_group_clients,
-    "tests of schedule clients": use_schedule_clients, "tests of blobs": use_blobs,
+    "tests of group clients": partial(use_tests, GROUP_CLIENTS),
+    "tests of schedule clients": partial(use_tests, SCHEDULE_CLIENTS), "tests of blobs": partial(use_tests, BLOBS),
+    "tests of schedules": partial(use_tests, SCHEDULES),
 }  # fmt: skip
 """Suites that know nothing but a seed."""
 

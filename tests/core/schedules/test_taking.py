@@ -25,6 +25,7 @@ from nightmail.model.schedule_rows import AccountSchedules, ScheduleState, devic
 from tests.core.schedule_world import CALL_ID, ScheduleWorld
 
 CANCELLED = ScheduleState.CANCELLED
+HOUR_MS = DAY_MS // 24
 SCHEDULE_ROWS = (Kept.SCHEDULE, Kept.SCHEDULE_PAGE, Kept.SCHEDULE_NAME)
 
 
@@ -145,6 +146,18 @@ def test_an_ended_one_is_shown_for_a_while_and_then_forgotten_with_its_names(wor
     assert own == AccountSchedules(last=257, first=256, sequences=dict([highest]))
     assert sum(key.kind in SCHEDULE_ROWS and key.a == ada.account for key in rows) == 3
     assert isinstance(world.schedule(ada[1], bob, 1_000, name="n0"), ScheduleTaken)
+
+
+def test_one_that_ended_later_is_forgotten_later(world: ScheduleWorld) -> None:
+    ada, bob = world.join("ada"), world.join("bob")
+    world.schedule(ada[1], bob, 1_000, name="first")
+    world.schedule(ada[1], bob, 2 * DAY_MS, name="second")
+    world.wait(1_000)
+    world.wait(2 * DAY_MS)
+    world.wait(28 * DAY_MS + HOUR_MS)
+    assert [world.row(ada, serial) is not None for serial in (1, 2)] == [False, True]
+    world.wait(2 * DAY_MS + HOUR_MS)
+    assert world.row(ada, 2) is None
 
 
 @pytest.mark.parametrize("wanted", [None, ScheduleState.PENDING, CANCELLED])
