@@ -11,13 +11,12 @@ from nightmail.engine.clock import BatchClock
 
 from .tools import FOLD, LOOP, Bug, Focus, edit, edit_method
 
-WRONG = Focus({"write": 60, "offline": 20}, ("wrong clock", "stops"))
 REBOOTS = Focus({"write": 60, "offline": 30, "timer": 0.6}, ("wrong clock", "stops", "kills"))
-CRASHES = Focus({"write": 60, "offline": 40, "crash": 0}, ("wrong clock", "power", "kills", "stops"))
-TWICE = Focus({"write": 60, "offline": 30, "timer": 0.6}, ("wrong clock", "stops", "kills", "power"))
 CALM = Focus({"write": 60, "offline": 30, "timer": 0.6}, ("wrong clock",))
 AWAY = Focus({"write": 60, "offline": 4, "timer": 0}, ("wrong clock",), offline_ms=20_000)
 """Worlds in which entries wait for longer than a clock is wrong."""
+
+CLOCKS = ("clocks",)
 
 BUGS = (
     Bug("a wrong clock is believed at a start",
@@ -29,7 +28,7 @@ BUGS = (
     Bug("a start does not know that the clock was doubted before",
         edit(shard.step_clock_believed, "low = min(believed.doubted_from, shard.doubted_from or believed.doubted_from)",
              "low, shard.doubted_elapsed = believed.doubted_from, 0"),
-        ("node",), FOLD, seconds=40, focus=CRASHES),
+        CLOCKS, FOLD),
     Bug("what is planned by a wrong clock stays when the time is set back",
         edit(shard.step_clock_set_back, "shard.set_back_ms += shard.now - back.to", "shard.set_back_ms += 0"),
         ("node",), FOLD, seconds=45, focus=AWAY),
@@ -41,11 +40,15 @@ BUGS = (
         ("node",), FOLD, seconds=20, focus=CALM),
     Bug("a timer of before a wrong clock ends early when the time was set back",
         edit(due.too_early_until, "if _leapt_ms(state, planned) else", "if False else"),
-        ("node",), FOLD, seconds=25, focus=CALM),
+        CLOCKS, FOLD),
     Bug("a timer that is set while stamps are ahead ends early by a second wrong clock",
         edit(due.too_early_until, "if planned:", "if False:"),
-        ("node",), FOLD, seconds=40, focus=TWICE),
+        CLOCKS, FOLD),
+    Bug("a set-back makes older what was planned during a doubt",
+        edit(shard._note_set_back, "if shard.fold < UNDOING_FOLD:", "if True:"), CLOCKS, FOLD),
+    Bug("a set-back forgets what was filed during a doubt",
+        edit(shard.step_clock_set_back, "if shard.fold < UNDOING_FOLD:", "if True:"), CLOCKS, FOLD),
     Bug("an entry of before a wrong clock ends early when the time was set back",
         edit(expiry._too_old, "+ limits.ttl_ms > state.now:", "+ limits.ttl_ms > state.elapsed:"),
-        ("node",), FOLD, seconds=45, focus=AWAY),
+        CLOCKS, FOLD),
 )  # fmt: skip

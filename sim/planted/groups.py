@@ -23,6 +23,17 @@ SILENT = Focus({"logs": 1, "tells": 1, "write": 80, "link": 0, "unlink": 0, "log
 ABSENT = Focus({"logs": 1, "tells": 1, "change": 30, "change_back_and_forth": 10})
 LEAVERS = Focus({"logs": 1, "tells": 1, "nap": 30, "change": 30, "change_back_and_forth": 10})
 ADMINS = Focus({"change": 40, "change_back_and_forth": 20})
+FICKLE = Focus(
+    {
+        "change": 10,
+        "change_back_and_forth": 60,
+        "write": 20,
+        "read": 2,
+        "nap": 1,
+        "link": 0.5,
+        "unlink": 0.5,
+    }
+)
 
 
 def _bug(name: str, plant: Plant, suites: tuple[str, ...] = NODE, focus: Focus | None = None) -> Bug:
@@ -56,7 +67,7 @@ BUGS = (
     _bug("an account that was removed meanwhile joins", edit(
         membership.step_answered, "entry = roster.members.get(account) if roster else None",
         "entry = roster.members.setdefault(account, RosterEntry(1, b'', answered.ask)) if roster else None",
-    ), CLUSTER),
+    ), CLUSTER, FICKLE),
     _bug("a message to a group takes no number", edit(
         sending._take_number, "(by, said.group), stream, said", "(by, said.group), Stream(stream.at), said",
     )),

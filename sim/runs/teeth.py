@@ -43,7 +43,19 @@ from sim.world.plan import FAULTS, HABITS, Plan, run
 from sim.world.push_plan import run_pushes
 from sim.world.schedule_plan import run_schedules
 
-from . import backups, claims, files, group_clients, handles, media, owners, powercuts, presence, schedule_clients
+from . import (
+    backups,
+    claims,
+    clocks,
+    files,
+    group_clients,
+    handles,
+    media,
+    owners,
+    powercuts,
+    presence,
+    schedule_clients,
+)
 
 ROOT = Path(__file__).parent.parent.parent
 WORKERS = 2
@@ -53,11 +65,11 @@ STUCK_SECONDS = 20
 """A world that computes for this long stands still: of CPU time, so that a busy machine stops no sound world."""
 SEEDS = {
     "node": 60, "cluster": 300, "sealed": 150, "forged entries": 60, "forged lists": 60, "forged keys": 60,
-    "owners": 2_000, "powercuts": 6_000, "claims": 30, "handles": 60, "presence": 60, "backups": 60, "media": 60,
-    "files": 60, "groups node": 150,
-    "groups cluster": 300, "group clients": 60, "tests of group clients": 1, "schedules node": 100,
-    "schedules cluster": 200, "pushes node": 150, "pushes cluster": 200, "schedule clients": 60,
-    "tests of schedule clients": 1, "tests of blobs": 1, "tests of schedules": 1,
+    "owners": 2_000, "powercuts": 6_000, "claims": 30, "clocks": 120, "handles": 60, "presence": 60, "backups": 60,
+    "media": 60, "files": 60, "groups node": 150, "groups cluster": 300, "group clients": 60,
+    "tests of group clients": 1, "schedules node": 100, "schedules cluster": 200, "pushes node": 150,
+    "pushes cluster": 200, "schedule clients": 60, "tests of schedule clients": 1, "tests of blobs": 1,
+    "tests of schedules": 1,
 }  # fmt: skip
 """The most that are tried."""
 CLAIMS = 3_000
@@ -207,7 +219,7 @@ def use_tests(of: tuple[str, ...], _seed: int) -> None:
 
 
 SEEDED: Mapping[str, Callable[[int], object]] = {
-    "owners": owners.run, "powercuts": cut_power, "claims": claim_keys, "handles": handles.run,
+    "owners": owners.run, "powercuts": cut_power, "claims": claim_keys, "clocks": clocks.run, "handles": handles.run,
     "presence": presence.run, "backups": backups.run, "media": media.run, "files": files.run,
     "tests of group clients": partial(use_tests, GROUP_CLIENTS),
     "tests of schedule clients": partial(use_tests, SCHEDULE_CLIENTS), "tests of blobs": partial(use_tests, BLOBS),

@@ -222,6 +222,56 @@ def test_a_timer_that_is_set_during_a_doubt_lives_on_when_what_was_believed_is_s
     assert waits(world, bob) == []
 
 
+@pytest.mark.parametrize("memory", Memory)
+def test_a_timer_that_is_set_between_two_steps_of_a_wrong_clock_ages_by_neither(memory: Memory) -> None:
+    world = World(2, memory, fold=8)
+    alice, bob = world.join("alice"), world.join("bob")
+    world.send(alice[1], bob, 1, text="before, for a day", life_ms=DAY_MS)
+    believe(world, world.now, 4 * DAY_MS // 10)
+    world.send(alice[1], bob, 2, text="between, for a day", life_ms=DAY_MS)
+    doubted_from = world.now
+    world.wait(SECOND)
+    believe(world, doubted_from, 4 * DAY_MS // 10)
+    set_back(world, 8 * DAY_MS // 10)
+    world.wait(DAY_MS - 2 * SECOND)
+    assert waits(world, bob) == ["before, for a day", "between, for a day"]
+    world.wait(SECOND)
+    assert waits(world, bob) == []
+
+
+@pytest.mark.parametrize("memory", Memory)
+def test_a_leap_is_undone_once(memory: Memory) -> None:
+    world = World(2, memory, fold=8)
+    alice, bob = world.join("alice"), world.join("bob")
+    world.send(alice[1], bob, 1, text="before, for a day", life_ms=DAY_MS)
+    believe(world, world.now, 8 * DAY_MS // 10)
+    set_back(world, 4 * DAY_MS // 10)
+    set_back(world, 4 * DAY_MS // 10)
+    world.wait(DAY_MS - SECOND)
+    assert waits(world, bob) == ["before, for a day"]
+    world.wait(SECOND)
+    assert waits(world, bob) == []
+
+
+@pytest.mark.parametrize("memory", Memory)
+@pytest.mark.parametrize("life_ms", [0, 29 * DAY_MS])
+def test_what_is_filed_after_a_long_absence_does_not_age_by_it_when_a_wrong_clock_is_set_back(
+    memory: Memory, life_ms: int
+) -> None:
+    """The server was off for 25 days, and boots with a clock that is 10 days ahead as well."""
+    world = World(2, memory, fold=8)
+    alice, bob = world.join("alice"), world.join("bob")
+    doubted_from = world.now
+    world.wait(SECOND)
+    world.send(alice[1], bob, 1, text="during the doubt", life_ms=life_ms)
+    believe(world, doubted_from, 25 * DAY_MS + WRONG_MS)
+    set_back(world)
+    world.wait(29 * DAY_MS - SECOND)
+    assert waits(world, bob) == ["during the doubt"]
+    world.wait(DAY_MS + 2 * SECOND)
+    assert waits(world, bob) == []
+
+
 def test_an_answer_stands_after_what_the_wrong_clock_has_stamped(world: World, alice: Person, bob: Person) -> None:
     world.wait(WRONG_MS)
     question = world.send(alice[1], bob, 1, text="?")

@@ -21,6 +21,8 @@ DOUBTS_KEPT = 16
 """More than a server is switched off for days within the time that messages are kept."""
 LEAPS_KEPT = 64
 """Likewise; and more than its time is set back."""
+UNDOING_FOLD = 8
+"""Since this one a clock may go wrong in several steps before the time is set back."""
 
 
 class FoldTooNew(Exception):
@@ -61,18 +63,31 @@ def step_clock_set_back(state: ShardState, _by: int, via: int, back: ClockSetBac
         shard.set_back_to, shard.set_back_by = back.to, state.offset
         shard.set_back_ms += shard.now - back.to
         shard.now = back.to
-        # What was believed wrongly was doubted rightly: what was filed meanwhile has the right time.
-        shard.doubts = [doubt for doubt in shard.doubts if doubt.believed <= back.to]
+        if shard.fold < UNDOING_FOLD:
+            # What was believed wrongly was doubted rightly: what was filed meanwhile has the right time. But a server
+            # that was off for long, and then booted with a wrong clock, has doubted more than is set back now.
+            shard.doubts = [doubt for doubt in shard.doubts if doubt.believed <= back.to]
         shard.doubted_from = min(shard.doubted_from, back.to)
     state.effects.append(Answer(via, Done()))
 
 
 def _note_set_back(state: ShardState, ms: int) -> None:
-    """What was planned before the time that is right now has aged by the wrong clock. That undoes what was believed
-    later than this time."""
+    """What was planned before time leapt wrongly has aged by what is set back now."""
     shard, right = state.shard, state.elapsed - ms
-    shard.leaps = [leap for leap in shard.leaps if not leap.low or leap.high + leap.ms <= right]
-    _note_leap(state, Leap(0, right, ms))
+    believed_later = [leap for leap in shard.leaps if leap.low and leap.high + leap.ms > right]
+    if shard.fold < UNDOING_FOLD:
+        shard.leaps = [leap for leap in shard.leaps if leap not in believed_later]
+        _note_leap(state, Leap(0, right, ms))
+        return
+    # The last leap is undone first: what was planned between two of them has aged by the later one only. What was
+    # planned during a doubt has not aged by its leap, whether that was right or not.
+    for leap in reversed(believed_later):
+        undone = sum(other.ms for other in shard.leaps if not other.low and other.high == leap.low)
+        if part := min(ms, leap.ms - undone):
+            _note_leap(state, Leap(0, leap.low, part))
+            ms -= part
+    if ms:
+        _note_leap(state, Leap(0, right, ms))
 
 
 def _note_leap(state: ShardState, leap: Leap) -> None:
