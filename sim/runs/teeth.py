@@ -1,13 +1,13 @@
 """Plant bugs, one at a time, and see that each is caught.
 
     python -m sim.runs.teeth
-    python -m sim.runs.teeth --only stamp,ring
+    python -m sim.runs.teeth --only stamp,ring --tests
 
-Every bug runs in a process of its own: first the tests that may notice it, as a bonus, then the
-simulations that must, seed by seed, until one breaks. A bug that no simulation catches fails the
-command, and so does one that only trips over itself (a TypeError in what was planted), or is caught in
-a world that breaks without it, too. One that shows in few worlds is named: a small change of the program
-may hide it. The last line on standard output is JSON.
+Every bug runs in a process of its own: the simulations that must notice it, seed by seed, until one
+breaks; with `--tests` also the ordinary tests that may, which decides nothing. A bug that no simulation
+catches fails the command, and so does one that only trips over itself (a TypeError in what was planted),
+or is caught in a world that breaks without it, too. One that shows in few worlds is named: a small change
+of the program may hide it. The last line on standard output is JSON.
 """
 
 from __future__ import annotations
@@ -296,7 +296,7 @@ class EachOnceFirst:
 # --- one bug ------------------------------------------------------------------------------------
 
 
-def hunt(bug: Bug, *, with_tests: bool = True) -> Verdict:
+def hunt(bug: Bug, *, with_tests: bool = False) -> Verdict:
     """Plant a bug and run the suites until one of them breaks. For a process that ends with it."""
     began = time.process_time()
     with _less_healing():
@@ -358,7 +358,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="bugs whose name contains one of these, separated by commas")
     parser.add_argument("--why", action="store_true", help="tell how each one showed")
-    parser.add_argument("--no-tests", action="store_true", help="simulations only")
+    parser.add_argument("--tests", action="store_true", help="see whether ordinary tests notice it, too: far slower")
     parser.add_argument("--workers", type=int, default=WORKERS, help="bugs that are tried at the same time")
     asked = parser.parse_args()
     wanted: list[str] = asked.only.split(",")
@@ -366,7 +366,7 @@ def main() -> int:
     began = time.monotonic()
     verdicts: list[Verdict] = []
     with multiprocessing.get_context("fork").Pool(asked.workers, maxtasksperchild=1) as pool:
-        for verdict in pool.imap_unordered(partial(_hunt_named, with_tests=not asked.no_tests), names):
+        for verdict in pool.imap_unordered(partial(_hunt_named, with_tests=asked.tests), names):
             verdicts.append(verdict)
             say(f"{len(verdicts):3} of {len(names)}  {line_of(verdict)}")
             if asked.why:

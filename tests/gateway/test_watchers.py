@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nightmail.engine.desk import LoopDesk
-from nightmail.gateway.watchers import TOLD_AT_ONCE
+from nightmail.gateway.watchers import SHARE, TOLD_AT_ONCE
+from nightmail.gateway.wheel import SLOT_MS
 from nightmail.model.ids import account_id, device_id
 from nightmail.model.records import Blocked
 from nightmail.model.rows import Account, KnownAccounts
@@ -75,6 +76,12 @@ def test_a_watcher_hears_nothing_if_it_is_as_before_when_its_time_has_come() -> 
     assert ben.take() == []
 
 
+def live_on(town: Town, ms: int) -> None:
+    """Slot by slot, as the wheel of a server turns."""
+    for _ in range(ms // SLOT_MS):
+        town.wait(SLOT_MS)
+
+
 def test_a_thousand_watchers_of_one_account_cost_one_item_each_and_a_look_at_its_rows_for_every_few() -> None:
     asked: list[int] = []
 
@@ -93,14 +100,29 @@ def test_a_thousand_watchers_of_one_account_cost_one_item_each_and_a_look_at_its
         phone.say(Watch(1, (ADA,)))
         phone.take()
     asked.clear()
-    for on in (False, True, False, True):
+    left_at = town.clock
+    ada.say(Foreground(False))
+    live_on(town, 500)
+    first = [phone.link.take() for phone in crowd]
+    for on in (True, False, True):
         ada.say(Foreground(on))
         town.wait(20)
-    first = [phone.link.take() for phone in crowd]
-    town.wait(1_000)
+    live_on(town, 1_000)
     then = [phone.link.take() for phone in crowd]
-    assert first == [[Seen(0, (offline_ada(town.clock - 1_080),))]] * 1_000
+    assert first == [[Seen(0, (offline_ada(left_at),))]] * 1_000
     assert (then, asked) == ([[Seen(0, (ONLINE_ADA,))]] * 1_000, [ADA] * 2 * 63)
+
+
+def test_a_crowd_is_told_over_half_of_the_time_until_it_may_be_told_again() -> None:
+    town, crowd = a_crowd(300)
+    ada = town.connect(PHONE)
+    ada.say(Foreground(True))
+    told: list[int] = []
+    for _ in range(20):
+        town.turn()
+        told.append(sum(len(phone.link.take()) for phone in crowd))
+        town.wait(SLOT_MS)
+    assert told[:6] == [SHARE, SHARE, SHARE, SHARE, 300 - 4 * SHARE, 0]
 
 
 def test_in_one_turn_only_a_few_watchers_are_told() -> None:

@@ -3,7 +3,8 @@
 Knows:   the watchers of each account, on this node.
 Touches: presence and the desk, to look; sessions, to tell.
 Never:   tells of one account more often than `tell_ms`, or anybody what has not changed for them; never tells more than
-         `TOLD_AT_ONCE` in one turn, so that the watchers of one account do not keep others waiting.
+         `TOLD_AT_ONCE` in one turn, nor a crowd in one go, so that the watchers of one account do not keep others
+         waiting.
 
 A look goes through the watchers of one account, a few in each turn: the account's rows are read once for these few, and
 each watcher costs a look into memory and one item. Blocks and contacts change in the fold, which tells nobody here; so
@@ -24,10 +25,14 @@ from nightmail.wire.items import FromServer, PersonSeen, Seen
 from .ports import Shared
 from .presence_limits import PresenceLimits
 from .visibility import person_seen
+from .wheel import SLOT_MS
 
 TOLD_AT_ONCE = 16
 """Watchers of one account that are told in one turn: as many frames as others wait for at most."""
-
+SHARE = 4 * TOLD_AT_ONCE
+"""Likewise, in one slot of the wheel; more, where the crowd is larger than that."""
+TOLD_WITHIN = 0.5
+"""A crowd is told in so much of `tell_ms`, evenly: before its next look begins."""
 
 GONE = -1
 
@@ -172,17 +177,27 @@ class Watchers:
         watched.is_due, watched.next_at = False, now + self._limits.tell_ms
         self._looked(account, watched, now)
         self._looks += 1
-        self._tell_some(account, self._looks, len(watched.watches))
+        slots = max(1, int(self._limits.tell_ms * TOLD_WITHIN) // SLOT_MS)
+        count = len(watched.watches)
+        self._tell_share(account, self._looks, max(SHARE, -(-count // slots)), count, now)
 
-    def _tell_some(self, account: int, look: int, before: int) -> None:
-        """Tell the last few of the watches that stand before this place, then the others in later turns.
+    def _tell_share(self, account: int, look: int, share: int, before: int, now: int) -> None:
+        """Tell the last ones of the watches that stand before this place, then the others in later slots of the wheel.
 
         From the end to the beginning: what takes the place of a watch that leaves comes from the end.
         """
+        after = max(0, before - share)
+        self._tell_some(account, look, before, after)
+        if after:
+            self._shared.wheel.add(now, partial(self._tell_share, account, look, share, after))
+
+    def _tell_some(self, account: int, look: int, before: int, after: int) -> None:
+        """Tell the last few of the watches between these places, then the others in later turns."""
         watched = self._watched.get(account)
         if watched is None:
             return
-        some = watched.watches[max(0, before - TOLD_AT_ONCE) : before]
+        low = max(after, before - TOLD_AT_ONCE)
+        some = watched.watches[low:before]
 
         def seen(sightings: Mapping[int, Sighting] | Failed) -> None:
             # If nothing can be read, nobody is told anything; the next look may succeed.
@@ -192,8 +207,8 @@ class Watchers:
         def shown(sightings: Mapping[int, Sighting], row: Account | None, known: KnownAccounts | None) -> None:
             for watch in some:
                 self._tell(watch, look, sightings, row, known)
-            if before > TOLD_AT_ONCE:
-                self._next_turn(partial(self._tell_some, account, look, before - TOLD_AT_ONCE))
+            if low > after:
+                self._next_turn(partial(self._tell_some, account, look, low, after))
 
         self._presence.sightings({account, *[watch.session.device >> DEVICE_BITS for watch in some]}, seen)
 

@@ -56,20 +56,20 @@ def test_without_a_planted_bug_a_suite_passes(suite: str) -> None:
     ],
 )
 def test_a_planted_bug_is_caught_and_the_suite_is_named(name: str, suite: str) -> None:
-    verdict = teeth.hunt(bug(name), with_tests=False)
+    verdict = teeth.hunt(bug(name))
     assert (verdict.name, verdict.suite, verdict.seeds > 0, bool(verdict.why)) == (name, suite, True, True)
 
 
 def test_the_world_that_caught_a_bug_is_sound_without_it() -> None:
     planted = bug("a stamp runs backward")
-    verdict = teeth.hunt(planted, with_tests=False)
+    verdict = teeth.hunt(planted)
     run(Plan(verdict.suite, verdict.seeds, seconds=planted.seconds))
 
 
 @pytest.mark.usefixtures("few_seeds")
 def test_a_bug_that_shows_nowhere_survives() -> None:
     harmless = Bug("harmless", lambda: swap(offer, offer), ("owners",))
-    assert teeth.hunt(harmless, with_tests=False).suite == ""
+    assert teeth.hunt(harmless).suite == ""
 
 
 @pytest.mark.usefixtures("few_seeds")
@@ -80,7 +80,7 @@ def test_a_bug_that_is_caught_in_a_world_which_breaks_without_it_counts_as_not_c
         raise AssertionError(seed)
 
     monkeypatch.setattr(teeth, "SEEDED", {"owners": break_down})
-    verdict = teeth.hunt(Bug("harmless", lambda: swap(offer, offer), ("owners",)), with_tests=False)
+    verdict = teeth.hunt(Bug("harmless", lambda: swap(offer, offer), ("owners",)))
     assert (verdict.suite, verdict.why) == ("", "BROKEN WITHOUT IT: AssertionError: 1")
 
 
@@ -107,10 +107,10 @@ def test_a_bug_that_stumbles_over_itself_counts_as_not_caught_unless_it_says_tha
 ) -> None:
     monkeypatch.setattr(teeth, "PLANTS", Path(__file__))
     stumbling = Bug("stumbling", in_step(Sent, _stumble), ("node",))
-    verdict = teeth.hunt(stumbling, with_tests=False)
+    verdict = teeth.hunt(stumbling)
     assert verdict.suite == ""
     assert verdict.why.startswith("STUMBLED: ")
-    assert teeth.hunt(replace(stumbling, raises=(KeyError,)), with_tests=False).suite == "node"
+    assert teeth.hunt(replace(stumbling, raises=(KeyError,))).suite == "node"
 
 
 def test_an_accident_of_the_program_itself_is_none_of_a_plant() -> None:
