@@ -24,6 +24,7 @@ from nightmail.engine.trace import Tracer
 from nightmail.model.answers import Said
 from nightmail.model.effects import Answer
 from nightmail.model.ids import account_of, shard_of
+from nightmail.model.limits import FoldLimits
 from nightmail.model.records import AnyBody, Record
 from nightmail.model.words import Lane
 from sim.faults.wide_store import SimWideStore
@@ -143,6 +144,7 @@ class Notices(OwnerWatcher):
     def __init__(self) -> None:
         self.fell_behind = 0
         self.raised: list[int] = []
+        self.limits: list[tuple[FoldLimits, FoldLimits]] = []
         self.stopped: list[EngineError] = []
 
     def on_fell_behind(self) -> None:
@@ -150,6 +152,9 @@ class Notices(OwnerWatcher):
 
     def on_fold_raised(self, fold: int) -> None:
         self.raised.append(fold)
+
+    def on_limits_set(self, before: FoldLimits, after: FoldLimits) -> None:
+        self.limits.append((before, after))
 
     def on_stopped(self, why: EngineError) -> None:
         self.stopped.append(why)
@@ -207,12 +212,14 @@ class SmallCluster:
         self.nodes[number] = node = Node(self, number, limits)
         return node
 
-    def take_over(self, shard: int, newest_fold: int = NEWEST_FOLD) -> Owner:
+    def take_over(
+        self, shard: int, newest_fold: int = NEWEST_FOLD, fold_limits: FoldLimits | None = None
+    ) -> Owner:  # fmt: skip
         """Another owner begins. The one before is not told."""
         self.owners[shard] = owner = Owner(
             shard, self.log, partial(WideRows.open, self.store, shard), self, self.news, self,
             new_state=lambda: StrictState(shard, SHARDS, newest_fold), clock=self.clock, pace=self.pace, entropy=bytes,
-            limits=self.limits, watcher=self.notices,
+            limits=self.limits, watcher=self.notices, fold_limits=fold_limits,
             new_tracer=lambda rows: Tracer(rows, lambda job: job(), lambda done: done()),
         )  # fmt: skip
         owner.tick()

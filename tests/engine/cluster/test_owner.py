@@ -14,6 +14,7 @@ from nightmail.engine.ports import Damaged, TooNew
 from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Accepted
 from nightmail.model.ids import SERVER
+from nightmail.model.limits import FoldLimits
 from nightmail.model.records import Acked, FoldRaised, Record, encode_record
 from nightmail.model.words import Lane
 from sim.faults.wide_store import Faults, SimWideStore
@@ -165,6 +166,39 @@ def test_the_fold_is_raised_when_every_node_supports_it_and_not_before() -> None
     assert cluster.notices.raised == [NEWEST_FOLD] * SHARDS
     node.say(PHONE, a_message(1))
     assert node.answers == [(3, accepted(1, START + 3_100))]
+
+
+def test_the_limits_of_a_shard_are_its_owners_once_every_node_knows_the_newest_fold() -> None:
+    cluster, _ = with_people()
+    small = FoldLimits(mailbox_entries=7)
+    owner = cluster.take_over(BOBS, fold_limits=small)
+    assert owner.loop is not None
+    cluster.announced = [NEWEST_FOLD, 1]
+    cluster.wait(1_000)
+    assert (owner.loop.state.shard.limits, cluster.notices.limits) == (FoldLimits(), [])
+    cluster.announced = [NEWEST_FOLD]
+    cluster.wait(1_000)
+    cluster.wait(1_000)
+    assert (owner.loop.state.shard.limits, cluster.notices.limits) == (small, [(FoldLimits(), small)])
+    assert owner.is_settled
+
+
+def test_owners_with_different_limits_do_not_overrule_each_other_for_ever() -> None:
+    cluster, _ = with_people()
+    cluster.announced = [NEWEST_FOLD]
+    cluster.wait(1_000)
+    small, large = FoldLimits(mailbox_entries=7), FoldLimits(mailbox_entries=70_000)
+    before = cluster.take_over(BOBS, fold_limits=small)
+    for _ in range(2):
+        cluster.wait(1_000)
+    owner = cluster.take_over(BOBS, fold_limits=large)
+    for _ in range(5):
+        cluster.wait(1_000)
+        before.tick()
+    assert before.loop is not None
+    assert owner.loop is not None
+    assert (owner.loop.state.shard.limits, before.loop.state.shard.limits) == (large, large)
+    assert cluster.notices.limits == [(FoldLimits(), small), (small, large)]
 
 
 def test_an_owner_that_does_not_know_the_fold_stops_in_words_and_another_goes_on() -> None:

@@ -26,7 +26,8 @@ class RunningCluster:
         return [node.url for node in self.nodes]
 
 
-def write_settings(file: Path, engines: StartedEngines) -> None:
+def write_settings(file: Path, engines: StartedEngines, more: str = "") -> None:
+    """`more`: further sections."""
     host, port = engines.address("cassandra").split(":")
     file.write_text(f"""
 [cluster]
@@ -48,13 +49,16 @@ secret = "{SECRET}"
 token = "{SECRET}"
 [data]
 checkpoint_ms = 1000
+{more}
 """)
 
 
 @contextmanager
-def running_cluster(engines: StartedEngines, folder: Path, count: int) -> Iterator[RunningCluster]:
+def running_cluster(
+    engines: StartedEngines, folder: Path, count: int, more: str = ""
+) -> Iterator[RunningCluster]:  # fmt: skip
     file = folder / "cluster.toml"
-    write_settings(file, engines)
+    write_settings(file, engines, more)
     asyncio.run(make_cluster(load(file).config))
     with ExitStack() as running:
         nodes = [

@@ -24,6 +24,7 @@ from nightmail.engine.ports import Damaged, EngineError, Failed, Listener, Rows
 from nightmail.engine.trace import Tracer
 from nightmail.engine.watcher import Watcher
 from nightmail.model.effects import Answer, Call, Effect, LookForBytes, RemoveBytes, Wake
+from nightmail.model.limits import FoldLimits
 
 from .followed_log import FollowedLog
 from .fresh_reads import FreshReads
@@ -50,6 +51,9 @@ class OwnerWatcher(Watcher):
 
     def on_fold_raised(self, fold: int) -> None:
         """Every node supports a newer fold: the owner appends that the shard goes on with it."""
+
+    def on_limits_set(self, before: FoldLimits, after: FoldLimits) -> None:
+        """The shard went by other limits than this node's settings: the owner appends that it goes on with these."""
 
     def on_call(self, call: Call) -> None:
         """A webhook is to be called. It is asked for again until somebody says what became of it."""
@@ -81,18 +85,23 @@ class Owner:
         limits: LoopLimits,
         forwarder_limits: ForwarderLimits | None = None,
         watcher: OwnerWatcher,
+        fold_limits: FoldLimits | None = None,
         new_tracer: Callable[[Rows], Tracer] | None = None,
     ) -> None:
         """`listener` is told the news of this shard's devices, and passes them to the nodes that hold those.
 
-        `clock` stamps, and may jump; `pace` never does. Without `new_tracer` no message is traced.
+        `clock` stamps, and may jump; `pace` never does. `fold_limits`: the shard goes by these from its takeover on;
+        without, by those it has. Without `new_tracer` no message is traced.
         """
         self.shard = shard
         self._shared, self._open_rows, self._answers, self._nodes = log, open_rows, answers, nodes
         self._listener, self._watcher, self._limits = listener, watcher, limits
         self._forwarder_limits, self._new_tracer = forwarder_limits, new_tracer
         self._new_state, self._clock, self._pace, self._entropy = new_state, clock, pace, entropy
+        self._limits_to_set = fold_limits
         self.alive = True
+        self.is_settled = False
+        """The fold and the limits are those that this node would have, as far as the others let it."""
         self.rows: Rows | None = None
         self.loop: Loop | None = None
         """Once the log is read up to where it ended at the takeover."""
@@ -207,7 +216,7 @@ class Owner:
             self._watcher.on_stopped(loop.stopped)
         elif loop.ready and now - self._looked_at >= RAISE_MS:
             self._looked_at = now
-            self._raise_fold(loop)
+            self._adopt(loop)
             self._stir(loop, now)
 
     def _follow(self, loop: Loop, log: FollowedLog) -> None:
@@ -218,11 +227,23 @@ class Owner:
             if self._reads:
                 self._reads.look()
 
-    def _raise_fold(self, loop: Loop) -> None:
-        shard = loop.state.shard
-        if fold := fold_to_raise(shard.fold, self._nodes.folds()):
+    def _adopt(self, loop: Loop) -> None:
+        """Raise the fold once every node supports it, and then set this node's limits.
+
+        Limits once in a takeover: two owners with different settings must not overrule each other for ever. And not
+        before the newest fold: a node that does not know it may not know all of these limits.
+        """
+        shard, limits = loop.state.shard, loop.state.shard.limits
+        fold = fold_to_raise(shard.fold, self._nodes.folds())
+        if fold:
             self._watcher.on_fold_raised(fold)
-            loop.adopt(fold, shard.limits)
+        if self._limits_to_set and (fold or shard.fold) >= loop.state.newest_fold:
+            if limits == self._limits_to_set:
+                self._limits_to_set = None
+            else:
+                self._watcher.on_limits_set(limits, self._limits_to_set)
+                limits = self._limits_to_set
+        self.is_settled = loop.adopt(fold or shard.fold, limits)
 
     def _stir(self, loop: Loop, now: int) -> None:
         """Have an idle log begin a new segment, so that the bytes of the old one can go."""

@@ -132,8 +132,8 @@ class ClusterNode:
         desk.attend(gateway)
         self.exchange.attend(gateway, desk.take_answers, desk.owner_changed)
         self.shards = OwnedShards(
-            shards, self.log, store, self.exchange, self.nodes, config.loop, self._newest_fold, self.figures,
-            self._post, calls.on_call, media.keeper.on_bytes, self._guard.fall,
+            shards, self.log, store, self.exchange, self.nodes, config.loop, config.fold, self._newest_fold,
+            self.figures, self._post, calls.on_call, media.keeper.on_bytes, self._guard.fall,
         )  # fmt: skip
         self._closers.append(self.shards.close)
         await calls.start(self.folder)
@@ -163,7 +163,7 @@ class ClusterNode:
         )
         self._closers.append(self.membership.close)
         self._tick()
-        await self._until(lambda: not self.orphaned, config.server.save_ms)
+        await self._until(lambda: not self.orphaned and self.shards.is_settled, config.server.save_ms)
 
     @property
     def url(self) -> str:

@@ -23,6 +23,7 @@ from nightmail.engine.trace import Tracer
 from nightmail.engine.worker import Worker
 from nightmail.model.clock import ClockSeen
 from nightmail.model.effects import Call, LookForBytes, RemoveBytes
+from nightmail.model.limits import FoldLimits
 from nightmail.server.heart import clock, pace
 from nightmail.server.observe import Figures, LogWatcher, log
 
@@ -55,6 +56,15 @@ class ShardWatcher(OwnerWatcher):
     def on_fold_raised(self, fold: int) -> None:
         log.info("every node supports a newer fold: raising it", extra={"shard": self._shard, "fold": fold})
 
+    def on_limits_set(self, before: FoldLimits, after: FoldLimits) -> None:
+        if before == FoldLimits():
+            return
+        names = [name for name in FoldLimits.__struct_fields__ if getattr(before, name) != getattr(after, name)]
+        log.warning(
+            "the limits of a shard change to this node's; if that repeats, the nodes have different settings",
+            extra={"shard": self._shard, "limits": names},
+        )
+
     def on_call(self, call: Call) -> None:
         self._shards.on_call(call)
 
@@ -68,11 +78,11 @@ class ShardWatcher(OwnerWatcher):
 class OwnedShards:
     def __init__(
         self, count: int, log: SharedLog, store: WideStore, exchange: Exchange, nodes: Nodes, limits: LoopLimits,
-        newest_fold: int, figures: Figures, post: Post, on_call: Callable[[Call], None],
+        fold_limits: FoldLimits, newest_fold: int, figures: Figures, post: Post, on_call: Callable[[Call], None],
         on_bytes: Callable[[RemoveBytes | LookForBytes], None], on_stopped: Callable[[EngineError], None],
     ) -> None:  # fmt: skip
         self._count, self._log, self._store, self._exchange, self._nodes = count, log, store, exchange, nodes
-        self._limits, self._newest_fold, self._post = limits, newest_fold, post
+        self._limits, self._fold_limits, self._newest_fold, self._post = limits, fold_limits, newest_fold, post
         self.figures, self.on_call, self.on_bytes, self.on_stopped = figures, on_call, on_bytes, on_stopped
         self._aside = Worker(post, "aside")
         self._since: dict[int, int] = {}
@@ -101,7 +111,7 @@ class OwnedShards:
             shard, self._log, partial(WideRows.open, self._store, shard), self._exchange, self._exchange, self._nodes,
             new_state=lambda: ShardState(shard, self._count, self._newest_fold),
             clock=clock, pace=pace, entropy=os.urandom, limits=self._limits, watcher=ShardWatcher(shard, self),
-            new_tracer=lambda rows: Tracer(rows, self._aside, self._post),
+            fold_limits=self._fold_limits, new_tracer=lambda rows: Tracer(rows, self._aside, self._post),
         )  # fmt: skip
 
     def tick(self) -> None:
@@ -110,6 +120,11 @@ class OwnedShards:
             if shard in self._since and owner.loop and owner.loop.ready:
                 took_ms = pace() - self._since.pop(shard)
                 log.info("a shard is served", extra={"shard": shard, "took_ms": took_ms})
+
+    @property
+    def is_settled(self) -> bool:
+        """Each goes by the fold and the limits that this node asked for."""
+        return all(owner.is_settled for owner in self.owners.values())
 
     @property
     def idle(self) -> bool:
