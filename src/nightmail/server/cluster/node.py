@@ -13,16 +13,11 @@ those who need it.
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import os
-import random
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
-from nightmail.api.app import Surroundings, app
 from nightmail.core.state import NEWEST_FOLD
 from nightmail.engine.cluster.answer_lines import AnswerLines
 from nightmail.engine.cluster.cassandra.init import decided
@@ -37,54 +32,30 @@ from nightmail.engine.cluster.links.exchange import Exchange
 from nightmail.engine.cluster.links.grpc_links import GrpcLinks
 from nightmail.engine.memory import MemoryRegistry
 from nightmail.engine.ports import EngineError
-from nightmail.gateway.door import door
-from nightmail.gateway.gateway import Gateway
-from nightmail.gateway.proxies import Proxies
-from nightmail.gateway.requests import HttpPlaces
 from nightmail.model.clock import ClockSeen, ClockState
-from nightmail.model.forms import Form
-from nightmail.server.calls import NodeCalls
-from nightmail.server.code_webhook import deliver_by
 from nightmail.server.config import Config
-from nightmail.server.fallen import Guard
+from nightmail.server.front import NodeFront
 from nightmail.server.heart import clock, pace
-from nightmail.server.listening_socket import ListeningSocket
-from nightmail.server.media import NodeMedia
-from nightmail.server.memory import Collector
-from nightmail.server.observe import Figures, log, log_refusals
+from nightmail.server.observe import log
 from nightmail.server.operator import operator_token
 from nightmail.server.private_files import make_private
-from nightmail.server.pushes import NodePushes
 
 from .credentials import credentials_of
 from .shards import OwnedShards
 from .view import ClusterNodeView
 
-TICK_S = 0.025
-SECOND_TICKS = 40
-MINUTE_TICKS = 2_400
 
-
-class ClusterNode:
-    """Start it, use it, stop it. `fell` is done, with an exception, if it cannot go on."""
+class ClusterNode(NodeFront):
+    TICK_S = 0.025
 
     def __init__(self, config: Config, newest_fold: int = NEWEST_FOLD) -> None:
-        self.config, self._newest_fold = config, newest_fold
-        self.name, self.folder = config.server.node, Path(config.data.folder)
-        self.figures, self.collector = Figures(), Collector()
-        self.started_at = clock()
-        self.draining = False
-        self.fell: asyncio.Future[None]
-        self._flushing = False
-        self._ticks = 0
-        self._closed = False
+        super().__init__(config, newest_fold)
+        self.folder = Path(config.data.folder)
         self._closers: list[Callable[[], object]] = []
 
     async def start(self) -> None:
         """Returns when it can be connected to. Raises EngineError or CannotListen, each one sentence."""
-        self._loop = loop = asyncio.get_running_loop()
-        self._guard = Guard(loop.create_future())
-        self.fell = self._guard.fell
+        self._begin()
         try:
             await self._start()
         except BaseException:
@@ -101,7 +72,7 @@ class ClusterNode:
         if not values.get("shards"):
             raise EngineError("this cluster is not made yet: run `nightmail cluster init`")
         self.shard_count = shards = values["shards"]
-        found = await self._loop.run_in_executor(None, count_shards, config.kafka)
+        found = await self._event_loop.run_in_executor(None, count_shards, config.kafka)
         if found != shards:
             raise EngineError(f"the topic {config.kafka.topic} has {found} partitions, and the cluster {shards} shards")
         store = await CassandraStore.open(session, config.cassandra, values["buckets"], config.loop.notes_ms)
@@ -113,63 +84,32 @@ class ClusterNode:
         self.desk = desk = ClusterDesk(
             self.log, self.exchange, AnswerLines(self.nodes.number, os.urandom, pace), clock, pace
         )
-        self.calls = calls = NodeCalls(config, desk, self._post, self._soon)
-        self._closers.append(calls.close)
-        registry, form = MemoryRegistry(config.gateway.silence_ms), Form(config.form, config.fold)
+        registry = MemoryRegistry(config.gateway.silence_ms)
         # Without a registry that all nodes share nobody knows who is connected elsewhere: no node pushes.
-        pushes = NodePushes(
-            config.push, config.http2, config.waker, desk, registry, calls.dispatch, self._post, self._soon
-        )
-        self._closers.append(pushes.close)
-        self.gateway = gateway = Gateway(
-            desk, registry, form, config.gateway, clock, pace, self.name, self._soon, random.random, None, config.groups
-        )
-        self.media = media = NodeMedia(
-            config.media, config.media_limits, config.fold, self.folder, desk, self._post, self._soon,
-            lambda: gateway.pressed,
-        )  # fmt: skip
-        self._closers.append(media.close)
-        desk.attend(gateway)
-        self.exchange.attend(gateway, desk.take_answers, desk.owner_changed)
+        self._make_front(desk, registry, None, self.folder, wakes=False)
+        assert self.calls and self.media
+        desk.attend(self.gateway)
+        self.exchange.attend(self.gateway, desk.take_answers, desk.owner_changed)
         self.shards = OwnedShards(
             shards, self.log, store, self.exchange, self.nodes, config.loop, config.fold, self._newest_fold,
-            self.figures, self._post, calls.on_call, media.keeper.on_bytes, self._guard.fall,
+            self.figures, self._post, self.calls.on_call, self.media.keeper.on_bytes, self._guard.fall,
         )  # fmt: skip
         self._closers.append(self.shards.close)
-        await calls.start(self.folder)
+        await self.calls.start(self.folder)
         self.view = view = ClusterNodeView(self)
-        application = app(
-            Surroundings(
-                desk=desk, schedules=desk, webhooks=calls.webhooks, pushes=pushes.service, presence=None,
-                media=media.service, form=form, limits=config.http,
-                operator_digest=hashlib.sha256(token.encode()).digest(), secret=config.accounts.secret.encode(),
-                deliver=deliver_by(calls.codes) if calls.codes else None, open_metrics=config.operator.open_metrics,
-                soon=self._soon, on_registered=lambda account: gateway.budgets.registered(account, pace()),
-                clock=clock, clock_seen=self.clock_seen, handle_kept_ms=config.fold.handle_kept_ms, pace=pace,
-                not_ready=self.not_ready, scrape=view.scrape, alerts=view.alerts, view=view,
-                version=version("nightmail"),
-            )
-        )  # fmt: skip
-        doors = door(gateway, Proxies(config.server.trusted_proxies), HttpPlaces(config.http.address_connections))
-        self.listener = ListeningSocket(config.server, application, doors, config.http.connections)
+        self._make_listener(token, config.accounts.secret, view.scrape, view.alerts, view)
         await self.listener.start()
         port = await self.links.start(f"{config.cluster.node_host}:{config.cluster.node_port}")
         address = config.cluster.node_address or f"{config.cluster.node_host}:{port}"
         await self.nodes.announce(
-            NodeSeen(self.name, self.nodes.number, address, self._newest_fold, self.started_at, self.url)
+            NodeSeen(self.name, self.nodes.number, address, self._newest_fold, int(self.started_at * 1000), self.url)
         )
         self.membership = GroupMembership(
             config.kafka, self.name, self._post, self.shards.gain, self.shards.lose, partial(self._trouble, "the group")
         )
         self._closers.append(self.membership.close)
-        self._tick()
+        self._begin_ticks()
         await self._until(lambda: not self.orphaned and self.shards.is_settled, config.server.save_ms)
-
-    @property
-    def url(self) -> str:
-        scheme = "https" if self.config.server.tls_cert_file else "http"
-        host = self.config.server.host
-        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.listener.port}"
 
     @property
     def orphaned(self) -> int:
@@ -213,30 +153,18 @@ class ClusterNode:
             return
         server = self.config.server
         log.info("stopping", extra={"connections": self.gateway.connections, "shards": len(self.shards.owners)})
-        self.draining = True
-        self.listener.close()
-        self.gateway.stop(pace())
-        if not await self._until(lambda: self.gateway.stopped and self.listener.drained, server.drain_ms):
-            log.warning("cut off those who did not leave in time", extra={"connections": self.gateway.connections})
-            self.listener.abort()
+        await self._send_away()
         await self._until(lambda: self.desk.is_idle, server.save_ms)
         self.shards.save()
         await self._until(lambda: self.shards.idle, server.save_ms)
         await self._close()
         log.info("stopped")
 
-    async def _until(self, so: Callable[[], bool], most_ms: int) -> bool:
-        deadline = pace() + most_ms
-        while not (reached := so()) and pace() < deadline and not self.fell.done():  # noqa: ASYNC110 (the ticks do it)
-            await asyncio.sleep(TICK_S)
-        return reached
-
     async def _close(self) -> None:
-        if self._closed:
+        if not self._end():
             return
-        self._closed = self._guard.closed = True
-        for close in reversed(self._closers):
-            await self._loop.run_in_executor(None, close)
+        for close in reversed((self._close_front, *self._closers)):
+            await self._event_loop.run_in_executor(None, close)
         if hasattr(self, "links"):
             await self.links.close()
         if hasattr(self, "nodes"):
@@ -246,35 +174,23 @@ class ClusterNode:
 
     # --- turns --------------------------------------------------------------------------------
 
-    def _soon(self) -> None:
-        if not self._flushing:
-            self._flushing = True
-            self._loop.call_soon(self._guard, self._flush)
-
     def _flush(self) -> None:
-        self._flushing = False
         self.gateway.flush()
         self.exchange.flush()
+        self.collector.end_turn()
 
-    def _tick(self) -> None:
-        self._loop.call_later(TICK_S, self._guard, self._tick)
-        now = pace()
-        self._ticks += 1
+    def _tick_engines(self) -> None:
         self.shards.tick()
         self.desk.tick()
-        self.gateway.tick(now)
         self.nodes.tick()
-        self.calls.dispatch.tick()
-        self.media.keeper.tick()
-        self.exchange.announce(again=self._ticks % SECOND_TICKS == 0)
-        self.gateway.flush()
-        self.exchange.flush()
-        if self._ticks % MINUTE_TICKS == 0:
-            log_refusals(self.gateway.counters)
+        self.exchange.announce()
+        self._soon()
 
-    def _post(self, callback: Callable[[], None]) -> None:
-        """From any thread."""
-        self._loop.call_soon_threadsafe(self._guard, callback)
+    def _each_second(self) -> None:
+        self.exchange.announce(again=True)
+
+    def _rarely(self) -> None:
+        """Nothing changes so slowly."""
 
     def _trouble(self, what: str, why: str) -> None:
         log.warning("an engine says that something is wrong; it is tried again", extra={"part": what, "why": why})

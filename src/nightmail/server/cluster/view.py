@@ -38,7 +38,8 @@ class ClusterNodeView(Collector):
 
     def overview(self, after: int) -> OverviewShown:
         node = self._node
-        at, started_at, not_ready, counters = clock(), node.started_at, node.not_ready(), node.gateway.counters
+        at, started_at, not_ready = clock(), int(node.started_at * 1000), node.not_ready()
+        counters = node.gateway.counters
         loops = [owner.loop for owner in node.shards.owners.values() if owner.loop]
         ledgers = [loop.state.ledger for loop in loops]
         totals = TotalsShown(
