@@ -22,9 +22,9 @@ from nightmail.engine.cluster.answer_lines import AnswerLines, node_of
 from nightmail.engine.cluster.desk import ClusterDesk, DeskLimits
 from nightmail.engine.cluster.ports import OwnerQuestions
 from nightmail.engine.cluster.prompts import PromptLimits
+from nightmail.engine.cluster.registry import ClusterRegistry
 from nightmail.engine.forwarder import ForwarderLimits
 from nightmail.engine.loop import LoopLimits
-from nightmail.engine.memory import MemoryRegistry
 from nightmail.engine.ports import Mailboxes
 from nightmail.engine.saver import SaverLimits
 from nightmail.model.answers import Said
@@ -48,6 +48,7 @@ from sim.judges.strict import StrictState
 
 from .front import Connections, Front, Limits
 from .owner import WATCH_EVERY, WatchedOwner
+from .registries import Registries
 from .world import Broken, World
 
 NODES = 3
@@ -66,6 +67,7 @@ class ClusterNode(NamedTuple):
     """No other process ever had it."""
     front: Front
     desk: ClusterDesk
+    registry: ClusterRegistry
 
 
 class NodePusher:
@@ -122,7 +124,7 @@ class Cluster:
         self._folds = [1] * self.shards
         self._said: dict[int, Said] = {}
         """What owners have said, by its address: all must say the same."""
-        self._registry = MemoryRegistry(limits.gateway.silence_ms)
+        self.registries = Registries(world, limits.gateway.silence_ms, self._lost)
         self.connections = Connections()
         self.pusher: Pusher | None = None
         self.opened_at = 0
@@ -180,6 +182,8 @@ class Cluster:
         self.world.hit("taken over")
         self.world.tell(f"shard {shard}", f"goes from node {before.node} to node {node}")
         self.owners[shard] = WatchedOwner(self, shard, node)
+        if taking := self._nodes.get(node):
+            taking.front.waker.begin_grace(shard)
         if before.alive:
             self.zombies.append(before)
             self.world.later(self.world.between(0, 4_000), lambda: self._notice(before))
@@ -215,13 +219,14 @@ class Cluster:
         clock, pace = partial(self.clock, node), lambda: world.now
         log = SimSharedLog(world, self.partitions, self.log_faults)
         desk = ClusterDesk(log, self, AnswerLines(number, world.chance.randbytes, pace), clock, pace, DESK_LIMITS)
+        registry = self.registries.open(number)
         front = Front(
-            world, f"node{node}", desk, self._registry, self._limits, clock, lambda do: do(), lambda: None,
+            world, f"node{node}", desk, registry, self._limits, clock, lambda do: do(), lambda: None,
             NodePusher(self, number), self.connections,
         )  # fmt: skip
         desk.attend(front.gateway)
         self._announced[node] = self.newest_fold[node]
-        self._nodes[node] = member = ClusterNode(number, front, desk)
+        self._nodes[node] = member = ClusterNode(number, front, desk, registry)
         if self._pressed and self._on:
             front.press_now_and_then()
         self._tick(node, member)
@@ -229,6 +234,7 @@ class Cluster:
     def _tick(self, node: int, member: ClusterNode) -> None:
         if self._nodes.get(node) is member:
             member.desk.tick()
+            member.registry.tick()
             member.front.tick()
             self.world.later(TICK_MS, lambda: self._tick(node, member))
 
@@ -243,7 +249,9 @@ class Cluster:
             return
         self.world.hit(hit)
         self.world.tell(f"node{node}", what)
-        self._nodes.pop(node).front.end(silently=lambda: self.world.maybe(0.1))
+        ended = self._nodes.pop(node)
+        ended.front.end(silently=lambda: self.world.maybe(0.1))
+        self.registries.end(ended.number)
         if self.world.maybe(0.3):
             self._announced.pop(node, None)  # The others forget a node that is away.
         for owner in self.owners:
@@ -293,13 +301,6 @@ class Cluster:
         """What an operator says to the shard of an account. It may get lost."""
         partition = self.partitions[shard_of(account, self.shards)]
         partition.append(self.clock(0), [encode_record(Record(SERVER, 0, body))], lambda _: None)
-
-    def lose_registry_now_and_then(self) -> None:
-        """What is known of connections is gone, everywhere."""
-        if self._on:
-            self.world.hit("registry lost")
-            self._registry.lose(self.world.now)
-            self.world.later(self.world.between(1_000, 5_000), self.lose_registry_now_and_then)
 
     def on_wake(self, node: int, device: int) -> None:
         """An owner on this node says that something waits."""
@@ -384,12 +385,17 @@ class Cluster:
 
     def is_seated(self, device: int) -> bool:
         """Whether a device counts as online."""
-        return self._registry.find(device, self.world.now) is not None
+        return self.registries.is_seated(device)
 
     # --- the end --------------------------------------------------------------------------------
 
+    @property
+    def race_ms(self) -> int:
+        return self.registries.race_ms
+
     def heal(self) -> None:
         self._on = False
+        self.registries.heal()
         self.outages.end()
         self.log_faults.rate = 0.0
         self.store.faults = StoreFaults(slow_ms=2)

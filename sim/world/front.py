@@ -70,6 +70,7 @@ class WatchedGateway(Gateway):
 
     world: World
     seen: Connections
+    suspects: set[int]
 
     def holds(self, device: int) -> bool:
         session = self._live.get(device)
@@ -77,6 +78,7 @@ class WatchedGateway(Gateway):
 
     def seat(self, session: SessionPort, line: int) -> Seat:
         before = self.counters.displaced
+        self.suspects.discard(session.device)
         seat = super().seat(session, line)
         if self.counters.displaced > before:
             self.world.hit("displaced")
@@ -92,10 +94,13 @@ class WatchedGateway(Gateway):
     def suspect(self, session: SessionPort) -> None:
         self.world.hit("suspected")
         self.seen.changed_at[session.device] = self.world.now
+        self.suspects.add(session.device)
         super().suspect(session)
 
     def renew_seat(self, session: SessionPort, now: int) -> None:
-        if session.seat and self._registry.find(session.device, now) is None:
+        if session.device in self.suspects:
+            self.suspects.discard(session.device)
+            self.seen.changed_at[session.device] = now
             self.world.hit("suspect then restored")
         super().renew_seat(session, now)
 
@@ -127,7 +132,7 @@ class Front:
             desk, registry, form, limits.gateway, clock, lambda: world.now, name, self._soon, world.chance.random,
             waker=self.waker,
         )  # fmt: skip
-        self.gateway.world, self.gateway.seen = world, connections
+        self.gateway.world, self.gateway.seen, self.gateway.suspects = world, connections, set()
         self._wires: dict[Wire, None] = {}
         self._alive = True
         self._flushing = False

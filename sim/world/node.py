@@ -213,7 +213,7 @@ class Node(Watcher):
             ShadowLog(log, self._shadow), ShadowRows(rows, self._checkpoints), self._clock, partial(self._effect, desk),
             new_state=self._new_state, pace=self._pace, later=self._later, limits=self._loop_limits, watcher=self,
         )  # fmt: skip
-        registry = MemoryRegistry(self._limits.gateway.silence_ms)
+        registry = self._registry = MemoryRegistry(self._limits.gateway.silence_ms)
         front = Front(
             self.world,
             "node",
@@ -431,9 +431,12 @@ class Node(Watcher):
         """Whether a device is connected, and answers."""
         return self._front is not None and self._front.holds(device)
 
+    race_ms = -1
+    """Nothing is between gateway and registry: a connected device is never pushed to."""
+
     def is_seated(self, device: int) -> bool:
         """Whether a device counts as online."""
-        return self._front is not None and self._front.registry.find(device, self.world.now) is not None
+        return self._front is not None and self._registry.seat_of(device, self.world.now) is not None
 
     def close(self) -> None:
         self._life += 1

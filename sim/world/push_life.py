@@ -176,7 +176,7 @@ class PushLife:
         device, now = seen.device, self.world.now
         if now - self.machine.opened_at < WAKER_LIMITS.grace_ms:
             raise Broken("nobody in the grace time", f"{device:x} {now - self.machine.opened_at} ms after a start")
-        if self.machine.holds(device):
+        if self.machine.holds(device) and now - self._held_at(device) > self.machine.race_ms:
             raise Broken("never for a connected device", f"{device:x} is connected, and pushed to")
         if sleeper.arrivals and now - sleeper.arrivals[-1].at < SECOND_MS:
             raise Broken("never twice in a second", f"{device:x} after {now - sleeper.arrivals[-1].at} ms")

@@ -41,7 +41,7 @@ def run_pushes(plan: Plan, world: World | None = None) -> World:
             machine = Node(world, town.limits, vfs, off) if plan.mode == "node" else Cluster(world, town.limits, off)
             machine.pusher = life = PushLife(town, machine)
             if isinstance(machine, Cluster) and world.maybe(0.5):
-                world.later(1_000, machine.lose_registry_now_and_then)
+                machine.registries.begin()
             town.open(machine)
             for _ in range(REPLAYS):
                 world.run_until(world.now + round(plan.seconds * 1000 / REPLAYS))

@@ -54,7 +54,7 @@ def test_a_newer_connection_of_the_same_device_displaces_the_older_one() -> None
     end = CloseCode.DISPLACED, SENTENCES[CloseCode.DISPLACED]
     assert (older.link.closed, older.goodbye) == (end, Goodbye(*end, 0))
     assert (newer.link.closed, town.gateway.connections, town.gateway.devices) == (None, 1, 1)
-    assert town.registry.find(TABLET, town.pace) == newer.session.seat
+    assert town.registry.seat_of(TABLET, town.pace) == newer.session.seat
 
 
 def test_what_arrives_goes_to_the_newer_connection_only() -> None:
@@ -71,7 +71,7 @@ def test_the_older_connection_going_away_late_does_not_unseat_the_newer_one() ->
     older.session.lost()
     town.write(1)
     assert newer.numbers() == [1]
-    assert town.registry.find(TABLET, town.pace) == newer.session.seat
+    assert town.registry.seat_of(TABLET, town.pace) == newer.session.seat
 
 
 def test_what_the_older_connection_had_not_acknowledged_comes_on_the_newer_one() -> None:

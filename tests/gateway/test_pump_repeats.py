@@ -28,7 +28,7 @@ T = TypeVar("T")
 def test_an_entry_is_offered_again_after_100_ms_and_after_500_more_then_the_device_counts_as_offline() -> None:
     town = a_town()
     ben = town.connect()
-    seat = town.registry.find(TABLET, town.pace)
+    seat = town.registry.seat_of(TABLET, town.pace)
     town.write(3)
     assert ben.numbers() == [1, 2, 3]
     repeats: list[tuple[int, list[int]]] = []
@@ -38,7 +38,7 @@ def test_an_entry_is_offered_again_after_100_ms_and_after_500_more_then_the_devi
         if numbers := ben.numbers():
             repeats.append((town.pace - start, numbers))
     assert repeats == [(100, [1]), (600, [1])]
-    assert (seat is not None, town.registry.find(TABLET, town.pace)) == (True, None)
+    assert (seat is not None, town.registry.seat_of(TABLET, town.pace)) == (True, None)
     assert (ben.link.closed, town.gateway.counters.suspected, town.gateway.counters.repeated) == (None, 1, 2)
 
 
@@ -47,10 +47,10 @@ def test_a_late_ack_restores_the_device() -> None:
     ben = town.connect()
     town.write(3)
     town.wait(3_000)
-    assert town.registry.find(TABLET, town.pace) is None
+    assert town.registry.seat_of(TABLET, town.pace) is None
     ben.ack(3)
     ben.take()
-    assert town.registry.find(TABLET, town.pace) == ben.session.seat
+    assert town.registry.seat_of(TABLET, town.pace) == ben.session.seat
     town.write(1, first=4)
     assert ben.numbers() == [4]
     town.wait(200)
@@ -240,4 +240,4 @@ def test_each_stall_of_a_slow_line_repeats_one_entry_at_most_and_the_device_come
     repeated = len(line.got) - len(set(line.got))
     assert sorted(set(line.got)) == list(range(1, n + 1))
     assert (repeated <= 5, town.gateway.counters.suspected <= 5) == (True, True)
-    assert town.registry.find(TABLET, town.pace) == line.ben.session.seat
+    assert town.registry.seat_of(TABLET, town.pace) == line.ben.session.seat

@@ -302,7 +302,7 @@ def test_a_device_that_stays_keeps_its_seat() -> None:
     for _ in range(20):
         town.wait(20_000)
         ben.say(Ping(1))
-        assert town.registry.find(TABLET, town.pace) == ben.session.seat
+        assert town.registry.seat_of(TABLET, town.pace) == ben.session.seat
 
 
 def test_who_is_sent_away_has_two_seconds_to_hear_it_however_long_it_was_silent() -> None:
@@ -326,7 +326,7 @@ def test_a_removed_device_is_told_and_let_go_at_once() -> None:
     town.fold(TABLET, Unlinked(TABLET))
     assert ben.link.closed == (CloseCode.REMOVED, SENTENCES[CloseCode.REMOVED])
     assert ben.goodbye == Goodbye(CloseCode.REMOVED, SENTENCES[CloseCode.REMOVED], 0)
-    assert (town.gateway.devices, town.registry.find(TABLET, town.pace)) == (0, None)
+    assert (town.gateway.devices, town.registry.seat_of(TABLET, town.pace)) == (0, None)
 
 
 def test_what_was_still_to_be_said_is_said_before_the_goodbye() -> None:

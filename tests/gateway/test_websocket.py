@@ -233,7 +233,7 @@ def test_a_connection_that_breaks_inside_a_frame_is_forgotten() -> None:
         await ben.say(masked(encode([Ping(1)]))[:-1])
         ben.hang_up()
         await quay.until(lambda: quay.gateway.connections == 0)
-        assert quay.registry.find(TABLET, quay.pace) is None
+        assert quay.registry.seat_of(TABLET, quay.pace) is None
 
     at_the_quay(story)
 

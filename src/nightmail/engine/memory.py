@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from .ports import Checkpoint, Damaged, Failed, Found, Need, Overtaken, RowKey, Seat, Stored, is_nowhere
+from .ports import HELD, Checkpoint, Damaged, Failed, Found, Need, Overtaken, RowKey, Seat, Stored, is_nowhere
 
 SEAT_MS = 90_000
 """A seat that is not renewed for this long is free."""
@@ -131,26 +131,35 @@ class MemoryRegistry:
     def __init__(self, lifetime_ms: int = SEAT_MS) -> None:
         self._lifetime_ms = lifetime_ms
         self._seats: dict[int, tuple[Seat, int]] = {}
-        self._wakes: dict[int, int] = {}
-        """Device → when it was last pushed to, the longest ago first."""
+        self._wakes = Wakes()
+        self._on_displaced: Callable[[int, Seat], None] = lambda _device, _seat: None
         self.lost_at: int | None = None
 
-    def take(self, device: int, seat: Seat, now: int) -> Seat | None:
-        present = self.find(device, now)
-        if present and seat.since < present.since:
-            return seat
-        self._seats[device] = seat, now + self._lifetime_ms
-        return present if present != seat else None
+    def attend(self, on_displaced: Callable[[int, Seat], None]) -> None:
+        self._on_displaced = on_displaced
 
-    def find(self, device: int, now: int) -> Seat | None:
+    def take(self, device: int, seat: Seat, now: int) -> None:
+        present = self.seat_of(device, now)
+        if present and seat.since < present.since:
+            self._on_displaced(device, seat)
+            return
+        self._seats[device] = seat, now + self._lifetime_ms
+        if present and present != seat:
+            self._on_displaced(device, present)
+
+    def seat_of(self, device: int, now: int) -> Seat | None:
+        """As `find`, at once."""
         seat, until = self._seats.get(device, (None, 0))
         return seat if now < until else None
 
-    def leave(self, device: int, seat: Seat) -> bool:
-        if self._seats.get(device, (None, 0))[0] != seat:
-            return False
-        del self._seats[device]
-        return True
+    def find(self, device: int, now: int, then: Callable[[Seat | None], None]) -> None:
+        then(self.seat_of(device, now))
+
+    def leave(self, device: int, seat: Seat, then: Callable[[bool], None]) -> None:
+        is_mine = self._seats.get(device, (None, 0))[0] == seat
+        if is_mine:
+            del self._seats[device]
+        then(is_mine)
 
     def lose(self, now: int) -> None:
         """Forget everything, as a registry elsewhere may."""
@@ -158,11 +167,34 @@ class MemoryRegistry:
         self._wakes.clear()
         self.lost_at = now
 
-    def claim_wake(self, device: int, now: int) -> int:
-        wakes = self._wakes
-        while wakes and now - wakes[first := next(iter(wakes))] >= WAKE_MS:
-            del wakes[first]
-        if device in wakes:
-            return wakes[device] + WAKE_MS - now
-        wakes[device] = now
-        return 0
+    def claim_wake(self, device: int, now: int, then: Callable[[int], None]) -> None:
+        then(HELD if self.seat_of(device, now) else self._wakes.claim(device, now))
+
+
+class Wakes:
+    """Which devices were pushed to a moment ago."""
+
+    def __init__(self, moment_ms: int = WAKE_MS) -> None:
+        self._moment_ms = moment_ms
+        self._at: dict[int, int] = {}
+        """Device → when it was last pushed to, the longest ago first."""
+
+    def claim(self, device: int, now: int) -> int:
+        """0: it was not, and is now; or after how many ms it may be again."""
+        wait_ms = self.wait_ms(device, now)
+        if not wait_ms:
+            self.note(device, now)
+        return wait_ms
+
+    def note(self, device: int, now: int) -> None:
+        self._at.pop(device, None)
+        self._at[device] = now
+
+    def wait_ms(self, device: int, now: int) -> int:
+        at = self._at
+        while at and now - at[first := next(iter(at))] >= self._moment_ms:
+            del at[first]
+        return at[device] + self._moment_ms - now if device in at else 0
+
+    def clear(self) -> None:
+        self._at.clear()

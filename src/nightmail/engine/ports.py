@@ -324,23 +324,36 @@ class Seat(NamedTuple):
 
     node: str
     connection: int
+    """No other connection of the node ever has it."""
     since: int
+    """By the wall clock of the node, in ms."""
+
+
+HELD = -1
+"""Instead of a time to wait: some node holds the device."""
 
 
 class Registry(Protocol):
-    """Which device is connected where. Can be lost at any time and is rebuilt by its owners."""
+    """Which device is connected where. Can be lost at any time and is rebuilt by its owners.
 
-    def take(self, device: int, seat: Seat, now: int) -> Seat | None:
-        """Sit down, or stay seated, until `now` + lifetime. Returns the seat that was displaced.
+    Where it is not on this machine it may be slow, or away. Then it holds a device for connected rather than not.
+    """
 
-        An older seat than the present one is refused: it is returned unchanged, as its own displacer.
-        """
+    def attend(self, on_displaced: Callable[[int, Seat], None]) -> None:
+        """Tell when a device that sat here has sat down elsewhere since: that connection is to be closed. Called once,
+        before anything else."""
         ...
 
-    def find(self, device: int, now: int) -> Seat | None: ...
+    def take(self, device: int, seat: Seat, now: int) -> None:
+        """Sit down, or stay seated, until `now` + lifetime. Who has sat down later keeps the seat."""
+        ...
 
-    def leave(self, device: int, seat: Seat) -> bool:
-        """Get up, if it is still this seat; returns whether it was."""
+    def find(self, device: int, now: int, then: Callable[[Seat | None], None]) -> None:
+        """Where it sits, as far as that is known; None also if nobody could be asked."""
+        ...
+
+    def leave(self, device: int, seat: Seat, then: Callable[[bool], None]) -> None:
+        """Get up, if it is still this seat; tells whether it was. True also if nobody could be asked: it may sleep."""
         ...
 
     @property
@@ -349,8 +362,9 @@ class Registry(Protocol):
         is connected. None: never, since it was made."""
         ...
 
-    def claim_wake(self, device: int, now: int) -> int:
-        """Push to the device now: 0; or this many ms later, because somebody did less than a second ago."""
+    def claim_wake(self, device: int, now: int, then: Callable[[int], None]) -> None:
+        """Whether to push to the device: 0, now; or so many ms later, because somebody did less than a second ago or
+        because nobody knows whether it is connected; or not at all, because it is (`HELD`)."""
         ...
 
 
@@ -425,7 +439,7 @@ class Presence(Protocol):
 
 
 __all__ = [
-    "RECORD_OVERHEAD", "REF_BITS", "BlobFailed", "BlobRecords", "Blobs", "Checkpoint", "Damaged", "Desk",
+    "HELD", "RECORD_OVERHEAD", "REF_BITS", "BlobFailed", "BlobRecords", "Blobs", "Checkpoint", "Damaged", "Desk",
     "EngineError", "EntryRange", "Failed", "Found", "Held", "InUse", "Listener", "Log", "Mailboxes", "Need", "Offered",
     "Overtaken", "Post", "Presence", "PresenceListener", "Registry", "RowKey", "Rows", "Saving", "Seat", "Sighting",
     "Stored", "TooNew", "TrimmedAway", "Unwritable", "is_nowhere", "last_of", "saving",

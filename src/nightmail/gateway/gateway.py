@@ -10,6 +10,7 @@ Who may connect is decided in `admission.py`, whose turn it is in `turns.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from nightmail.engine.ports import Desk, Presence, Registry, Seat
 from nightmail.model.forms import Form
@@ -66,7 +67,7 @@ class Gateway:
         self.presence = NodePresence(shared, self.turns.next_turn, *presence) if presence else None
         self.groups = NodeGroups(shared, groups or GroupLimits())
         self._desk, self._registry, self._pace, self._soon = desk, registry, pace, soon
-        self._waker, self._lost_at = waker, registry.lost_at
+        self._waker = waker
         self.pressed = False
         self.stopping = False
         self._submitting = False
@@ -75,6 +76,7 @@ class Gateway:
         self._live: dict[int, SessionPort] = {}
         self.budgets = Budgets(limits, shared.counters, pace())
         self._stop_from = self._to_stop = 0
+        registry.attend(self._on_displaced)
 
     @property
     def connections(self) -> int:
@@ -104,15 +106,18 @@ class Gateway:
         return session
 
     def seat(self, session: SessionPort, line: int) -> Seat:
-        now = self._pace()
+        now, since = self._pace(), self.shared.clock()
         self.admission.remove_stranger(session)
+        if (older := self._live.get(session.device)) and older.seat:
+            since = max(since, older.seat.since + 1)  # The clock may have been set back.
+        seat = Seat(self.shared.node, line, since)
+        # Before the older one gets up: between two seats the device would pass for asleep.
+        self._registry.take(session.device, seat, now)
         if older := self._live.get(session.device):
             self.counters.displaced += 1
             older.close(CloseCode.DISPLACED)
         self._live[session.device] = session
         self._desk.note_connection(session.device, here=True)
-        seat = Seat(self.shared.node, line, now)
-        self._registry.take(session.device, seat, now)
         self._saw(session, now)
         self.counters.connected += 1
         if self._waker is not None:
@@ -125,8 +130,19 @@ class Gateway:
 
     def _leave_seat(self, session: SessionPort) -> None:
         """Only the seat that counts is left: a device whose newer connection is elsewhere does not sleep."""
-        if session.seat and self._registry.leave(session.device, session.seat) and self._waker is not None:
-            self._waker.left(session.device)
+        if session.seat:
+            self._registry.leave(session.device, session.seat, partial(self._left, session.device))
+
+    def _left(self, device: int, is_seat_free: bool) -> None:
+        if is_seat_free and self._waker is not None:
+            self._waker.left(device)
+
+    def _on_displaced(self, device: int, seat: Seat) -> None:
+        """The device has connected to another node since."""
+        session = self._live.get(device)
+        if session is not None and session.seat == seat:
+            self.counters.displaced += 1
+            session.close(CloseCode.DISPLACED)
 
     def renew_seat(self, session: SessionPort, now: int) -> None:
         if session.seat:
@@ -202,8 +218,6 @@ class Gateway:
         self.turns.tick()
         if self.presence is not None:
             self.presence.tick(now)
-        if self._registry.lost_at != self._lost_at:
-            self._sit_down_again(now)
         if self.stopping:
             self._send_away(now)
 
@@ -213,13 +227,6 @@ class Gateway:
         self._to_stop = len(self._sessions)
         if self._waker is not None:
             self._waker.stop()
-
-    def _sit_down_again(self, now: int) -> None:
-        """The registry has lost who is connected here. Who does not acknowledge stays without a seat."""
-        self._lost_at = self._registry.lost_at
-        for session in self._live.values():
-            if not session.suspect:
-                self.renew_seat(session, now)
 
     def _send_away(self, now: int) -> None:
         share = min(1.0, (now - self._stop_from + 1) / max(1, self.shared.limits.stop_ms))

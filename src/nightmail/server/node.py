@@ -71,7 +71,7 @@ class Node(NodeFront):
             await self.calls.start(heart.folder)
             self.pushes.start(heart.folder)
             secret = secret_from(config.accounts.secret, heart.folder / SECRET_FILE)
-            self.message_counts = MessageCounts(lambda device: registry.find(device, pace()) is not None)
+            self.message_counts = MessageCounts(lambda device: registry.seat_of(device, pace()) is not None)
             self.message_counts.skip(heart.loop.state)
             self.metrics = Metrics(self)
             self.alerts = alerts = NodeAlerts(

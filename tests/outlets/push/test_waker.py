@@ -106,8 +106,7 @@ class Town:
         return seat
 
     def leave(self, seat: Seat) -> None:
-        assert self.registry.leave(TABLET, seat)
-        self.waker.left(TABLET)
+        self.registry.leave(TABLET, seat, lambda is_free: self.waker.left(TABLET) if is_free else None)
 
     @property
     def pushed(self) -> int:

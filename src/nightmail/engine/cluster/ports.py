@@ -10,10 +10,10 @@ the thread that the loops run on, possibly before the call returns.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from nightmail.engine.blobs.port import BlobRecords
-from nightmail.engine.ports import Failed, Mailboxes, Rows, Schedules, Stored
+from nightmail.engine.ports import Failed, Mailboxes, Rows, Schedules, Seat, Stored
 from nightmail.model.effects import Answer
 
 OpenRows: TypeAlias = Callable[[Callable[[Rows | Failed], None]], None]
@@ -110,4 +110,64 @@ class Nodes(Protocol):
 
     def folds(self) -> Collection[int]:
         """Of every node, as far as this one knows. A node that is missing here and too old stops by itself."""
+        ...
+
+
+# --- who is connected where ---------------------------------------------------------------------
+
+
+class WakeClaim(NamedTuple):
+    """What became of claiming a wake."""
+
+    wait_ms: int
+    """As `Registry.claim_wake` has it."""
+    unsigned: Collection[int] = ()
+    """Nodes of which it is not known whom they hold."""
+
+
+class SharedSeats(Protocol):
+    """Seats in a place that all nodes share, which may be slow, be away, and lose everything.
+
+    What has failed may have happened all the same, and does not happen later. What is asked for happens in order; if
+    something fails, so does all that was asked for behind it and is not answered. Each seat ends by itself after its
+    lifetime.
+    """
+
+    def take(self, device: int, seat: Seat, done: Callable[[int | Failed], None], *, wins: bool) -> None:
+        """Sit down: `done(since)`, by which the seat is stored; 0: somebody has sat down later, elsewhere.
+
+        Who `wins` sits down in any case, with a `since` greater than that of the seat before.
+        """
+        ...
+
+    def leave(self, device: int, seat: Seat, done: Callable[[bool | Failed], None]) -> None:
+        """Get up, if the connection is that of `seat`."""
+        ...
+
+    def find(self, device: int, done: Callable[[Seat | None | Failed], None]) -> None: ...
+
+    def sign(self, node: int, epoch: str, *, is_whole: bool, done: Callable[[str | Failed], None]) -> None:
+        """`done(epoch)`: another one each time that everything was lost.
+
+        A node that `is_whole`, that is, has all its seats here, signs for it, if the epoch is still `epoch`.
+        """
+        ...
+
+    def claim(
+        self, device: int, epoch: str, nodes: Collection[int], done: Callable[[WakeClaim | Failed], None]
+    ) -> None:
+        """WakeClaim to wake the device, and see which of `nodes` have not signed. Failed, if the epoch is another."""
+        ...
+
+
+class Peers(Protocol):
+    """The other nodes, asked one by one."""
+
+    @property
+    def nodes(self) -> Collection[int]:
+        """Their numbers, as far as they are known."""
+        ...
+
+    def claim_wake(self, node: int, device: int, then: Callable[[int], None]) -> None:
+        """Ask one of them, as `Registry.claim_wake`, for what it knows itself. May never be answered."""
         ...

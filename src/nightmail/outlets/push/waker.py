@@ -17,7 +17,7 @@ from heapq import heappop, heappush
 
 from msgspec import Struct
 
-from nightmail.engine.ports import Desk, Registry
+from nightmail.engine.ports import HELD, Desk, Registry
 from nightmail.model.ids import SERVER, account_of, shard_of
 from nightmail.model.push_rows import PushSeen
 from nightmail.model.records import Pushed, PushOutcome, Record
@@ -106,8 +106,7 @@ class PushWaker:
     def wake(self, device: int) -> None:
         """The fold says that something waits."""
         now = self._pace()
-        if self._registry.find(device, now) is None:
-            self._want(device, now, WANTED)
+        self._registry.find(device, now, lambda seat: None if seat else self._want(device, now, WANTED))
 
     def left(self, device: int) -> None:
         """A connection has ended, or its device does not answer any more. Something may wait for it."""
@@ -170,14 +169,24 @@ class PushWaker:
 
     def _found(self, device: int, why: int, seen: PushSeen | None) -> None:
         now = self._pace()
-        if seen is None or self._stopped or self._registry.find(device, now) or not self._helps(seen, why, now):
+        if seen is None or self._stopped or not self._helps(seen, why, now):
             self._end(device)
-        elif wait_ms := max(0, self._grace_until(device) - now) or self._registry.claim_wake(device, now):
-            # Somebody has pushed to it just now, or a grace time has begun while the rows were read.
-            self._end(device)
-            self._want(device, now + wait_ms, why)
+        elif wait_ms := max(0, self._grace_until(device) - now):
+            self._put_off(device, why, wait_ms)  # A grace time has begun while the rows were read.
         else:
-            self._pusher.push(seen, partial(self._pushed, seen, now))
+            self._registry.claim_wake(device, now, partial(self._claimed, seen, why))
+
+    def _claimed(self, seen: PushSeen, why: int, wait_ms: int) -> None:
+        if wait_ms == HELD or self._stopped:
+            self._end(seen.device)
+        elif wait_ms:
+            self._put_off(seen.device, why, wait_ms)
+        else:
+            self._pusher.push(seen, partial(self._pushed, seen, self._pace()))
+
+    def _put_off(self, device: int, why: int, wait_ms: int) -> None:
+        self._end(device)
+        self._want(device, self._pace() + wait_ms, why)
 
     def _helps(self, seen: PushSeen, why: int, now: int) -> bool:
         """Whether it was not pushed to for this reason already."""
