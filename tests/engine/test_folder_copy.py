@@ -65,7 +65,8 @@ def test_a_backup_has_everything_that_was_acknowledged_before_it_began(tmp_path:
     texts = live(server, 60)
     if not served:
         server.close()
-    back_up(tmp_path / "data", tmp_path / "backup", quietly)
+    made = back_up(tmp_path / "data", tmp_path / "backup", quietly)
+    assert made.rows == check_whole(tmp_path / "backup", quietly).rows > 0
     if served:
         # Life goes on, and nothing of it is in the backup.
         for n in range(61, 90):

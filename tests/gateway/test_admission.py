@@ -58,6 +58,9 @@ def test_nobody_is_told_to_wait_longer_than_the_longest_time() -> None:
     limits = GatewayLimits(connects_per_s=1, connects_burst=1, retry_ms=1_000, retry_ms_max=5_000)
     admission, _ = an_admission(limits)
     assert [admission.wait_ms() for _ in range(9)] == [0, 1_000, 2_000, 3_000, 4_000, 5_000, 5_000, 5_000, 5_000]
+    one_a_second = GatewayLimits(address_connects_per_s=1, address_connects_burst=1, retry_ms=100, retry_ms_max=500)
+    admission, _ = an_admission(one_a_second)
+    assert [admission.wait_ms("192.0.2.1") for _ in range(3)] == [0, 500, 500]
 
 
 def test_of_too_many_strangers_from_one_address_the_oldest_of_them_makes_room() -> None:

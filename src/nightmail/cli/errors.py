@@ -254,6 +254,6 @@ def failed(reason: str) -> str:
 
 
 def sentence(error: Exception) -> str:
-    """The text of an error, with a capital letter (unless it begins with an address) and a full stop."""
+    """The text of an error, with a capital letter (unless it begins with an address or a path) and a full stop."""
     text = str(error)
-    return f"{text}." if "://" in text.split(" ", 1)[0] else f"{text[:1].upper()}{text[1:]}."
+    return f"{text}." if "/" in text.split(" ", 1)[0] else f"{text[:1].upper()}{text[1:]}."

@@ -74,8 +74,8 @@ def back_up(folder: Path, to: Path, progress: Progress) -> Checked:
             _copy_segment(files, rows.found.identity, number, OsFiles(draft))
             progress("copying the log", nth, len(numbers))
         _copy_others(folder, draft, served=served)
-        _finish(draft, progress)
-    return Checked(served, rows.found.pointer, last, total, 0)
+        copied = _finish(draft, progress)
+    return Checked(served, rows.found.pointer, last, total, copied.rows)
 
 
 def restore(backup: Path, to: Path, progress: Progress) -> Checked:
@@ -177,14 +177,14 @@ def _copy_others(folder: Path, draft: Path, *, served: bool) -> None:
             shutil.copyfile(path, draft / path.name)
 
 
-def _finish(draft: Path, progress: Progress) -> None:
+def _finish(draft: Path, progress: Progress) -> Checked:
     """Make everything durable, readable by its owner only, and read it again."""
     for path in draft.iterdir():
         path.chmod(0o600)
         _sync(path)
     sync_folder(draft)
     try:
-        check_whole(draft, lambda what, done, of: progress(f"verifying {what}", done, of))
+        return check_whole(draft, lambda what, done, of: progress(f"verifying {what}", done, of))
     except EngineError as error:
         raise type(error)(f"the copy is not usable: {error}") from error
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
 from nightmail.cli.app import nightmail
@@ -39,7 +40,9 @@ def test_a_running_server_is_backed_up_and_the_restored_one_knows_everybody(tmp_
         assert asker.register("later").handle == "later"
 
 
-def test_what_is_wrong_is_one_sentence_an_exit_code_and_an_object(tmp_path: Path) -> None:
+def test_what_is_wrong_is_one_sentence_an_exit_code_and_an_object(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
     data = str(tmp_path / "data")
     with process(Path(data)) as (running, _):
         running.terminate()
@@ -50,5 +53,9 @@ def test_what_is_wrong_is_one_sentence_an_exit_code_and_an_object(tmp_path: Path
     assert (code, said[0]["verdict"]) == (4, "refused")
     assert "page" in said[0]["why"]
     assert told.count("\n") == 1
+    monkeypatch.chdir(tmp_path)
+    code, said, told = run("check", "--data", "data")
+    assert (code, told) == (4, f"nightmail: {said[0]['why']}.\n"), "a path is written as it is"
+    assert said[0]["why"].startswith("data/rows.db ")
     assert run("backup", data, "--data", data)[0] == 5
     assert run("check", "--data", str(tmp_path / "nothing"))[0] == 5

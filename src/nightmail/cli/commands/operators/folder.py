@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from nightmail.cli.errors import Exit, Failure
+from nightmail.cli.errors import Exit, Failure, sentence
 from nightmail.cli.output import as_json_option, print_json
 from nightmail.cli.server_settings import config_option, loaded
 from nightmail.server.folder import Checked, EngineError, back_up, check_whole, exit_code, restore
@@ -54,7 +54,8 @@ def check(data: str | None, file: Path | None, as_json: bool) -> None:
 def backup(dest: Path, data: str | None, file: Path | None, as_json: bool) -> None:
     """Copy the data folder to the new folder DEST, also while the server is running, and verify the copy.
 
-    DEST has everything that was acknowledged before the backup began. It holds secrets: keep it private.
+    DEST has everything that was acknowledged before the backup began, but not the bytes of files that people sent:
+    copy the folder media afterwards. It holds secrets: keep it private.
     """
     folder = _folder(data, file)
     with _Shown(as_json) as shown:
@@ -86,16 +87,16 @@ def _explained(as_json: bool, folder: Path, do: Any) -> Checked:
         if as_json:
             print_json({"folder": str(folder), "verdict": "refused", "why": str(error)})
         code = Exit(exit_code(error))
-        raise Failure(code, f"{str(error)[:1].upper()}{str(error)[1:]}.") from None
+        raise Failure(code, sentence(error)) from None
 
 
-def _say(as_json: bool, folder: Path, checked: Checked, sentence: str) -> None:
+def _say(as_json: bool, folder: Path, checked: Checked, said: str) -> None:
     if as_json:
         counted = checked._asdict()
         print_json({"folder": str(folder), "verdict": "whole", "why": None, **counted})
         return
     where = f"Checkpoint {checked.pointer}, log up to {checked.last}"
-    click.echo(f"{sentence} {where}{', and a server is running on it' if checked.served else ''}.")
+    click.echo(f"{said} {where}{', and a server is running on it' if checked.served else ''}.")
 
 
 class _Shown:
