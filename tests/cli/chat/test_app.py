@@ -359,7 +359,11 @@ def test_every_dialog_fits_its_window(ada: RegisteredDevice, bob: RegisteredDevi
         async with window(ada, person=bob.handle, size=size) as a, bob.client(limits=QUICK) as b:
             await a.says("hello")
             await anext(b.messages())
-            for key, last in (("ctrl+n", "#whom"), ("ctrl+f", "#found"), ("ctrl+s", "#advice")):
+            dialogs = {
+                "ctrl+n": "#whom", "ctrl+f": "#found", "ctrl+s": "#advice", "ctrl+g": "#group-members",
+                "ctrl+t": "#after", "ctrl+l": "#scheduled-keys", "ctrl+o": "#path",
+            }  # fmt: skip
+            for key, last in dialogs.items():
                 await a.pilot.press(key)
                 await a.until(lambda last=last: any(each.region.area for each in a.app.screen.query(last)))
                 await a.pilot.pause()
