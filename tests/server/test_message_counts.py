@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import structs
 
 from nightmail.core.state import ShardState
-from nightmail.model.ids import account_id, device_id
-from nightmail.model.notes import Note, Placed, Taken
+from nightmail.model.ids import account_id, device_id, shard_of
+from nightmail.model.notes import ConnectionChanged, Note, Placed, Taken
 from nightmail.model.rows import Mailbox
 from nightmail.model.words import Lane
 from nightmail.server.message_counts import AT_ONCE, FOLLOWED, WAIT_MS, MessageCounts
@@ -120,3 +120,26 @@ def test_a_device_that_never_acknowledges_is_not_followed_for_ever() -> None:
     ack(state, 30_000, 1)
     counts.look(state, WAIT_MS + 2)
     assert counts.latency.count == 0
+
+
+def test_lines_of_several_shards_are_counted_apart_and_a_shard_that_left_is_forgotten() -> None:
+    counts, home = MessageCounts(None), shard_of(account_id("bob"), 4)
+    here, other = ShardState(home, 4), ShardState((home + 1) % 4, 4)
+    here.mailboxes[BOB] = Mailbox()
+    counts.skip(here)
+    here.notes.extend([ConnectionChanged(900, BOB, True), placed(1_000, 1)])
+    other.notes.extend([placed(1_000, 7)])
+    counts.skip(other)
+    for state in (here, other):
+        counts.look(state, 0)
+    assert counts.accepted == 1
+    ack(here, 1_030, 1)
+    for state in (other, here):
+        counts.look(state, 40)
+    assert (counts.latency.count, counts.latency.total) == (1, 30)
+    counts.forget(home, 4)
+    counts.skip(here)
+    here.notes.append(placed(2_000, 2))
+    ack(here, 2_005, 2)
+    counts.look(here, 80)
+    assert (counts.accepted, counts.latency.count) == (2, 1)

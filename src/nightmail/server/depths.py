@@ -10,7 +10,7 @@ sample: of many messages in one tick a few are looked at.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from nightmail.core.state import ShardState
 from nightmail.model.ids import account_of, log_of
@@ -66,6 +66,11 @@ class Depths:
             self._see_device(state, device)
         self._accounts = dict(sorted(self._accounts.items(), key=lambda item: -item[1])[:FOLLOWED])
         self._devices = dict(sorted(self._devices.items(), key=lambda item: -item[1][1])[:FOLLOWED])
+
+    def forget(self, is_gone: Callable[[int], bool]) -> None:
+        """Accounts that another node sees now."""
+        self._accounts = {account: depth for account, depth in self._accounts.items() if not is_gone(account)}
+        self._devices = {device: seen for device, seen in self._devices.items() if not is_gone(account_of(device))}
 
     def _see(self, state: ShardState, device: int) -> None:
         if len(self._devices) < 2 * FOLLOWED or device in self._devices:

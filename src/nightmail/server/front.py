@@ -1,4 +1,4 @@
-"""Everything of a node above its engines: calls out, pushes, blobs, the gateway, HTTP. Alone and in a cluster alike.
+"""Everything of a node above its engines: calls, pushes, blobs, gateway, HTTP, figures; alone and in a cluster alike.
 
 Knows:   the settings of each part, and their order within a tick.
 Touches: those parts; the one listening socket.
@@ -11,12 +11,13 @@ import hashlib
 import random
 import time
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
+from prometheus_client.core import Metric
+
 from nightmail.api.app import Surroundings, app
-from nightmail.api.operator.alert_routes import AlertsShown
 from nightmail.api.operator.routes import OperatorView
 from nightmail.engine.cluster.desk import ClusterDesk
 from nightmail.engine.desk import LoopDesk
@@ -27,7 +28,9 @@ from nightmail.gateway.proxies import Proxies
 from nightmail.gateway.requests import HttpPlaces
 from nightmail.model.clock import ClockSeen
 from nightmail.model.forms import Form
+from nightmail.model.ledger import CopyLedger
 
+from .alerts.node_alerts import NodeAlerts
 from .calls import NodeCalls
 from .code_webhook import deliver_by
 from .config import Config, ServerSettings
@@ -36,8 +39,12 @@ from .heart import clock, pace
 from .listening_socket import ListeningSocket
 from .media import NodeMedia
 from .memory import Collector, trim
+from .message_counts import MessageCounts
+from .metrics import Metrics
 from .observe import Figures, log, log_refusals
 from .pushes import NodePushes
+from .sampling import Sampling
+from .shard_totals import ShardTotals
 
 SECOND_S, RARELY_S = 1, 30
 """How often what changes slowly is looked at, and what changes more slowly still."""
@@ -57,6 +64,9 @@ class NodeFront(EventTurns):
         self.calls: NodeCalls | None = None
         self.pushes: NodePushes | None = None
         self.media: NodeMedia | None = None
+        self.alerts: NodeAlerts | None = None
+        self.letter_counts: Mapping[str, int] = {}
+        """Dead letters by error, as of a second ago."""
 
     # --- what an engine's node says -------------------------------------------------------------
 
@@ -64,8 +74,23 @@ class NodeFront(EventTurns):
     def not_ready(self) -> list[str]:
         """Why no messages are taken; empty if they are."""
 
+    @property
+    @abstractmethod
+    def folder(self) -> Path: ...
+
     @abstractmethod
     def clock_seen(self) -> ClockSeen: ...
+
+    @abstractmethod
+    def totals(self) -> ShardTotals: ...
+
+    @abstractmethod
+    def counted_ledger(self) -> CopyLedger:
+        """What has ended, in counts that only grow."""
+
+    @abstractmethod
+    def engine_metrics(self) -> Iterator[Metric]:
+        """Those that only nodes with these engines have."""
 
     @abstractmethod
     def _tick_engines(self) -> None: ...
@@ -98,12 +123,19 @@ class NodeFront(EventTurns):
             lambda: gateway.pressed,
         )  # fmt: skip
 
-    def _make_listener(
-        self, token: str, secret: str, scrape: Callable[[], bytes], alerts: Callable[[], AlertsShown],
-        view: OperatorView,
-    ) -> None:  # fmt: skip
+    def _make_figures(self, counts: MessageCounts) -> None:
+        """Metrics, their history, and alerts. The engines must be there."""
+        assert self.calls
+        self.message_counts = counts
+        self.metrics = Metrics(self)
+        self.alerts = NodeAlerts(
+            self.config.alerts, self.name, self.calls.dispatch, self.metrics.judged, clock, pace
+        )  # fmt: skip
+        self.sampling = Sampling(self)
+
+    def _make_listener(self, token: str, secret: str, view: OperatorView) -> None:
         config, gateway, desk = self.config, self.gateway, self._desk
-        assert self.calls and self.pushes and self.media
+        assert self.calls and self.pushes and self.media and self.alerts
         application = app(
             Surroundings(
                 desk=desk,
@@ -125,8 +157,8 @@ class NodeFront(EventTurns):
                 handle_kept_ms=config.fold.handle_kept_ms,
                 pace=pace,
                 not_ready=self.not_ready,
-                scrape=scrape,
-                alerts=alerts,
+                scrape=self.metrics.scrape,
+                alerts=self.alerts.show,
                 view=view,
                 version=version("nightmail"),
             )
@@ -152,6 +184,8 @@ class NodeFront(EventTurns):
         self._tick_engines()
         if self.calls:
             self.calls.dispatch.tick()
+        if self.alerts:
+            self.alerts.tick()
         if self.pushes:
             self.pushes.waker.tick()
         if self.media:
@@ -161,6 +195,7 @@ class NodeFront(EventTurns):
         self._ticks += 1
         if self._ticks % round(SECOND_S / self.TICK_S) == 0:
             self.listener.refresh()
+            self.sampling.take()
             self._each_second()
         if self._ticks % round(RARELY_S / self.TICK_S) == 0:
             log_refusals(self.gateway.counters)
@@ -179,6 +214,6 @@ class NodeFront(EventTurns):
             self.listener.abort()
 
     def _close_front(self) -> None:
-        for part in (self.calls, self.pushes, self.media):
+        for part in (self.alerts, self.calls, self.pushes, self.media):
             if part:
                 part.close()

@@ -11,12 +11,12 @@ import os
 import resource
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from nightmail.gateway.counters import Counters
@@ -25,14 +25,12 @@ from nightmail.model.records import CallOutcome, PushOutcome
 from nightmail.model.words import Reason
 
 from .heart import clock
-from .histogram import Histogram
+from .metric_families import counter, gauge, histogram, labelled, plain
 
 if TYPE_CHECKING:
-    from .node import Node
+    from .front import NodeFront
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-
-LABELS_MAX = 50
 
 GATEWAY: dict[str, str] = {
     "bytes_in": "Bytes of frames from devices.",
@@ -68,7 +66,7 @@ GATEWAY: dict[str, str] = {
 
 
 class Metrics(Collector):
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: NodeFront) -> None:
         self._node = node
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -96,15 +94,15 @@ class Metrics(Collector):
 
     def _messages(self) -> Iterator[Metric]:
         message_counts, figures = self._node.message_counts, self._node.figures
-        yield _counter("messages_accepted", "Messages accepted for the first time.", message_counts.accepted)
-        yield _counter(
+        yield counter("messages_accepted", "Messages accepted for the first time.", message_counts.accepted)
+        yield counter(
             "messages_blocked", "Messages accepted from senders that the recipient blocks.", message_counts.blocked
         )
-        ledger = self._node.heart.loop.state.ledger
-        yield _counter("messages_repeated", "Retries answered from memory.", figures.repeated)
-        yield _counter("messages_repeated_from_log", "Retries that the log had to answer.", ledger.repeated)
-        yield _counter("entries_filed", "Entries put into mailboxes, own copies included.", message_counts.filed)
-        yield from self._ledger(ledger)
+        ledger, ended = self._node.totals().ledger, self._node.counted_ledger()
+        yield counter("messages_repeated", "Retries answered from memory.", figures.repeated)
+        yield counter("messages_repeated_from_log", "Retries that the log had to answer.", ended.repeated)
+        yield counter("entries_filed", "Entries put into mailboxes, own copies included.", message_counts.filed)
+        yield from self._ledger(ledger, ended)
         fanned = CounterMetricFamily(
             "nightmail_group_messages",
             "Messages to groups, and keys for their devices, by where they went.",
@@ -113,73 +111,68 @@ class Metrics(Collector):
         for way, count in message_counts.group_messages.items():
             fanned.add_metric([way], count)
         yield fanned
-        yield _histogram(
+        yield histogram(
             "delivery_seconds",
             "Accept to device ack, for connected devices; above 1,280 a second for a part of them.",
             message_counts.latency,
         )
         depths = message_counts.depths
-        yield _gauge("account_depth", "Waiting for the deepest account seen, all its devices together.", depths.account)
-        yield _gauge("mailbox_depth", "Waiting in the deepest mailbox seen.", depths.mailbox)
-        yield _gauge("mailbox_fill_ratio", "How much of the fullest mailbox seen is taken.", depths.fill)
-        yield _gauge("devices_nearly_full", "Devices seen whose mailbox is taken to 80 %.", depths.nearly_full)
+        yield gauge("account_depth", "Waiting for the deepest account seen, all its devices together.", depths.account)
+        yield gauge("mailbox_depth", "Waiting in the deepest mailbox seen.", depths.mailbox)
+        yield gauge("mailbox_fill_ratio", "How much of the fullest mailbox seen is taken.", depths.fill)
+        yield gauge("devices_nearly_full", "Devices seen whose mailbox is taken to 80 %.", depths.nearly_full)
 
-    def _ledger(self, ledger: CopyLedger) -> Iterator[Metric]:
-        """What became of each copy: one message for one device."""
+    def _ledger(self, ledger: CopyLedger, ended: CopyLedger) -> Iterator[Metric]:
+        """What became of each copy: one message for one device. `ended` only grows."""
         # No counter: the copies of a letter that is replayed are taken off it, and counted again where they are filed.
-        yield _gauge("entries_owed", "Copies of messages taken on, each for one device.", ledger.owed)
-        yield _counter("entries_delivered", "Copies that devices acknowledged as stored.", ledger.delivered)
-        failed = {reason.name.lower(): ledger.failed.get(reason, 0) for reason in Reason if reason is not Reason.NONE}
-        yield _labelled(
+        yield gauge("entries_owed", "Copies of messages taken on, each for one device.", ledger.owed)
+        yield counter("entries_delivered", "Copies that devices acknowledged as stored.", ended.delivered)
+        failed = {reason.name.lower(): ended.failed.get(reason, 0) for reason in Reason if reason is not Reason.NONE}
+        yield labelled(
             CounterMetricFamily, "entries_failed", "Copies that will not be shown on their device.", "reason", failed
         )  # fmt: skip
-        yield _counter("entries_withheld", "Copies from senders that their recipient blocks.", ledger.withheld)
-        yield _gauge("entries_waiting", "Entries that wait in mailboxes.", ledger.waiting)
-        yield _gauge("entries_buried", "Copies in dead letters that nobody has settled.", ledger.buried)
-        yield _gauge("entries_lost", "Copies that nobody answers for: 0, or something is wrong.", ledger.lost)
+        yield counter("entries_withheld", "Copies from senders that their recipient blocks.", ended.withheld)
+        yield gauge("entries_waiting", "Entries that wait in mailboxes.", ledger.waiting)
+        yield gauge("entries_buried", "Copies in dead letters that nobody has settled.", ledger.buried)
 
     def _heart(self) -> Iterator[Metric]:
-        figures, heart = self._node.figures, self._node.heart
-        loop, state = heart.loop, heart.loop.state
-        yield _gauge("ready", "1 if messages are taken.", not self._node.not_ready())
-        yield _counter("records", "Records made durable.", figures.records)
-        yield _histogram("commit_seconds", "From a batch's append to its being durable.", figures.commits)
-        yield _counter("commits_failed", "Batches that could not be written.", figures.failed_commits)
-        yield _histogram("loop_lag_seconds", "How late the event loop was, every 50 ms.", figures.lag)
-        yield _counter("checkpoints", "Checkpoints made durable.", figures.checkpoints)
-        yield _counter("checkpoint_rows", "Rows written by checkpoints.", figures.checkpoint_rows)
-        yield _counter("checkpoint_entries", "Entries written by checkpoints.", figures.checkpoint_entries)
-        yield _gauge(
+        figures, totals = self._node.figures, self._node.totals()
+        yield gauge("ready", "1 if messages are taken.", not self._node.not_ready())
+        yield counter("records", "Records made durable.", figures.records)
+        yield histogram("commit_seconds", "From a batch's append to its being durable.", figures.commits)
+        yield counter("commits_failed", "Batches that could not be written.", figures.failed_commits)
+        yield histogram("loop_lag_seconds", "How late the event loop was, every 50 ms.", figures.lag)
+        yield counter("checkpoints", "Checkpoints made durable.", figures.checkpoints)
+        yield counter("checkpoint_rows", "Rows written by checkpoints.", figures.checkpoint_rows)
+        yield counter("checkpoint_entries", "Entries written by checkpoints.", figures.checkpoint_entries)
+        yield gauge(
             "checkpoint_duration_seconds", "The newest checkpoint, from taken to durable.", figures.checkpoint_ms / 1000
         )
         if figures.checkpoint_at:
             age = max(0, clock() - figures.checkpoint_at) / 1000
-            yield _gauge("checkpoint_age_seconds", "Since the newest checkpoint was taken.", age)
-        yield _gauge("unsaved_rows", "Rows and lines that only the log has.", loop.unsaved)
-        yield _gauge("unsaved_bytes", "Ciphertext of waiting entries that only the log has.", loop.unsaved_bytes)
-        yield _gauge("unsaved_records", "Records behind the newest checkpoint.", state.offset - heart.rows.pointer)
-        yield _gauge("dead_letters", "Dead letters that nobody has settled.", state.shard.dead)
-        yield _labelled(
+            yield gauge("checkpoint_age_seconds", "Since the newest checkpoint was taken.", age)
+        yield gauge("unsaved_rows", "Rows and lines that only the log has.", totals.unsaved)
+        yield gauge("unsaved_bytes", "Ciphertext of waiting entries that only the log has.", totals.unsaved_bytes)
+        yield gauge("unsaved_records", "Records behind the newest checkpoint.", totals.unsaved_records)
+        yield gauge("dead_letters", "Dead letters that nobody has settled.", totals.dead)
+        yield labelled(
             GaugeMetricFamily, "dead_letters_by_error", "Dead letters that are kept, by error.", "error",
             self._node.letter_counts,
         )  # fmt: skip
-        yield _gauge("devices_low_prekeys", "Devices with few one-time keys left, or none.", state.shard.low)
-        yield _gauge(
-            "devices_exhausted_prekeys", "Devices without one-time keys of one kind or both.", state.shard.exhausted
-        )
-        yield _counter("records_poisoned", "Records set aside since the start.", figures.poisoned)
-        yield _counter("storage_troubles", "Times that storage kept failing.", figures.troubles)
-        yield _counter("clock_leaps", "Times that the machine's clock was too far ahead to be believed.", figures.leaps)
-        seen = loop.clock_seen
-        yield _gauge(
+        yield gauge("devices_low_prekeys", "Devices with few one-time keys left, or none.", totals.low)
+        yield gauge("devices_exhausted_prekeys", "Devices without one-time keys of one kind or both.", totals.exhausted)
+        yield counter("records_poisoned", "Records set aside since the start.", figures.poisoned)
+        yield counter("storage_troubles", "Times that storage kept failing.", figures.troubles)
+        yield counter("clock_leaps", "Times that the machine's clock was too far ahead to be believed.", figures.leaps)
+        seen = self._node.clock_seen()
+        yield gauge(
             "clock_ahead_seconds", "The machine's clock minus the time that the server goes by; negative: timers wait.",
             (seen.wall_ms - seen.time_ms) / 1000,
         )  # fmt: skip
-        yield _gauge("rows_in_memory", "Rows kept in memory.", sum(map(len, state.tables())))
-        yield _gauge("log_bytes", "Space that the log's files take.", sum(files_of(heart.folder, "log-")))
-        yield _gauge("rows_bytes", "Space that the rows' files take.", sum(files_of(heart.folder, "rows.db")))
-        yield _gauge("disk_free_bytes", "Free space where the data folder is.", shutil.disk_usage(heart.folder).free)
-        yield _gauge("disk_tight", "1 if space has run out: only acknowledgements are taken.", heart.log.tight)
+        yield gauge("rows_in_memory", "Rows kept in memory.", totals.rows_in_memory)
+        free = shutil.disk_usage(self._node.folder).free
+        yield gauge("disk_free_bytes", "Free space where the data folder is.", free)
+        yield from self._node.engine_metrics()
 
     def _calls(self) -> Iterator[Metric]:
         calls = self._node.calls
@@ -187,111 +180,63 @@ class Metrics(Collector):
         scheduled, places = calls.scheduled, calls.dispatch.places
         by_outcome = {outcome.name.lower(): calls.dispatch.ended[outcome] for outcome in CallOutcome}
         retries = {outcome.name.lower(): scheduled.retries[outcome] for outcome in CallOutcome}
-        yield _labelled(CounterMetricFamily, "webhook_calls", "Calls that have ended.", "outcome", by_outcome)
-        yield _labelled(
+        yield labelled(CounterMetricFamily, "webhook_calls", "Calls that have ended.", "outcome", by_outcome)
+        yield labelled(
             CounterMetricFamily, "webhook_retries", "Scheduled calls that were repeats.", "outcome", retries
         )  # fmt: skip
-        yield _labelled(
+        yield labelled(
             CounterMetricFamily, "webhook_errors", "Scheduled calls that failed.", "error", scheduled.errors
         )  # fmt: skip
-        yield _gauge("outlets", "Outlets that make calls.", calls.processes)
-        yield _gauge("webhook_calls_busy", "Calls under way.", places.busy)
-        yield _gauge("webhook_calls_waiting", "Calls that wait for a place.", places.waiting)
-        yield _counter("webhook_calls_put_off", "Scheduled calls that found too many waiting.", scheduled.put_off)
+        yield gauge("outlets", "Outlets that make calls.", calls.processes)
+        yield gauge("webhook_calls_busy", "Calls under way.", places.busy)
+        yield gauge("webhook_calls_waiting", "Calls that wait for a place.", places.waiting)
+        yield counter("webhook_calls_put_off", "Scheduled calls that found too many waiting.", scheduled.put_off)
 
     def _blobs(self) -> Iterator[Metric]:
         assert self._node.media is not None
         keeper = self._node.media.keeper
-        yield _gauge(
-            "blob_streams", "Uploads and downloads of blobs under way.", self._node.media.service.streams.count
-        )
-        yield _counter("blobs_removed", "Blobs whose bytes were removed because they have ended.", keeper.removed)
-        yield _counter("blobs_swept", "Bytes without a blob that a sweep removed.", keeper.swept)
-        yield _counter("blobs_lost", "Blobs whose bytes were not found any more.", keeper.lost)
-        yield _counter("blob_failures", "Times that the store of bytes failed for the keeper.", keeper.failed)
+        yield gauge("blob_streams", "Uploads and downloads of blobs under way.", self._node.media.service.streams.count)
+        yield counter("blobs_removed", "Blobs whose bytes were removed because they have ended.", keeper.removed)
+        yield counter("blobs_swept", "Bytes without a blob that a sweep removed.", keeper.swept)
+        yield counter("blobs_lost", "Blobs whose bytes were not found any more.", keeper.lost)
+        yield counter("blob_failures", "Times that the store of bytes failed for the keeper.", keeper.failed)
 
     def _pushes(self) -> Iterator[Metric]:
         assert self._node.pushes is not None
         waker = self._node.pushes.waker
         by_outcome = {outcome.name.lower(): waker.outcomes[outcome] for outcome in PushOutcome}
-        yield _labelled(CounterMetricFamily, "pushes", "Pushes that have ended.", "outcome", by_outcome)
-        yield _labelled(CounterMetricFamily, "push_errors", "Pushes that failed.", "error", waker.errors)
-        yield _counter("devices_woken", "Devices that connected soon after a push.", waker.woken)
-        yield _counter("messages_woken", "Messages woken by push: what waited for those devices.", waker.messages_woken)
-        yield _gauge("pushes_busy", "Pushes under way.", waker.under_way)
-        yield _gauge("pushes_waiting", "Devices that wait to be pushed to.", waker.waiting)
-        yield _counter("pushes_put_off", "Wakes that found too many waiting.", waker.put_off)
+        yield labelled(CounterMetricFamily, "pushes", "Pushes that have ended.", "outcome", by_outcome)
+        yield labelled(CounterMetricFamily, "push_errors", "Pushes that failed.", "error", waker.errors)
+        yield counter("devices_woken", "Devices that connected soon after a push.", waker.woken)
+        yield counter("messages_woken", "Messages woken by push: what waited for those devices.", waker.messages_woken)
+        yield gauge("pushes_busy", "Pushes under way.", waker.under_way)
+        yield gauge("pushes_waiting", "Devices that wait to be pushed to.", waker.waiting)
+        yield counter("pushes_put_off", "Wakes that found too many waiting.", waker.put_off)
 
     def _gateway(self) -> Iterator[Metric]:
         gateway, listener = self._node.gateway, self._node.listener
         for name in Counters.__slots__:
-            yield _counter(f"gateway_{name}", GATEWAY.get(name, name), getattr(gateway.counters, name))
-        yield _gauge("connections", "WebSocket connections.", gateway.connections)
-        yield _gauge("devices_online", "Devices that are connected.", gateway.devices)
-        if (presence := self._node.heart.presence) is not None:
-            yield _gauge("accounts_online", "Accounts with a device in the foreground.", presence.online)
-            yield _counter("presence_saves_failed", "Times that last seen could not be stored.", presence.failed_saves)
+            yield counter(f"gateway_{name}", GATEWAY.get(name, name), getattr(gateway.counters, name))
+        yield gauge("connections", "WebSocket connections.", gateway.connections)
+        yield gauge("devices_online", "Devices that are connected.", gateway.devices)
         if gateway.presence is not None:
-            yield _gauge(
-                "accounts_watched", "Accounts whose presence a device watches.", len(gateway.presence.watchers)
-            )
-        yield _gauge("groups_attended", "Groups whose log some connected device attends.", len(gateway.groups.attended))
-        yield _gauge("pressed", "1 while drains are paced.", gateway.pressed)
-        yield _gauge("http_connections", "HTTP connections.", listener.connections)
-        yield _counter("http_requests", "HTTP requests answered.", listener.requests)
+            yield gauge("accounts_watched", "Accounts whose presence a device watches.", len(gateway.presence.watchers))
+        yield gauge("groups_attended", "Groups whose log some connected device attends.", len(gateway.groups.attended))
+        yield gauge("pressed", "1 while drains are paced.", gateway.pressed)
+        yield gauge("http_connections", "HTTP connections.", listener.connections)
+        yield counter("http_requests", "HTTP requests answered.", listener.requests)
 
     def _process(self) -> Iterator[Metric]:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         resident = int(Path("/proc/self/statm").read_text("ascii").split()[1]) * PAGE_BYTES
-        yield _plain(
+        yield plain(
             CounterMetricFamily, "process_cpu_seconds", "CPU time of the process.", usage.ru_utime + usage.ru_stime
         )
-        yield _plain(GaugeMetricFamily, "process_resident_memory_bytes", "Memory of the process.", resident)
-        yield _plain(GaugeMetricFamily, "process_open_fds", "Open files.", len(os.listdir("/proc/self/fd")))
-        yield _plain(GaugeMetricFamily, "process_max_fds", "Files that may be open.", soft)
-        yield _plain(
+        yield plain(GaugeMetricFamily, "process_resident_memory_bytes", "Memory of the process.", resident)
+        yield plain(GaugeMetricFamily, "process_open_fds", "Open files.", len(os.listdir("/proc/self/fd")))
+        yield plain(GaugeMetricFamily, "process_max_fds", "Files that may be open.", soft)
+        yield plain(
             GaugeMetricFamily, "process_start_time_seconds", "When it started, since 1970.", self._node.started_at
         )
-        yield _gauge("clock_seconds", "The server's clock, since 1970.", time.time())
-
-
-def files_of(folder: Path, beginning: str) -> list[int]:
-    """The size of each file whose name begins so."""
-    sizes: list[int] = []
-    for entry in os.scandir(folder):
-        if entry.name.startswith(beginning):
-            try:
-                sizes.append(entry.stat().st_size)
-            except FileNotFoundError:
-                continue  # trimmed meanwhile
-    return sizes
-
-
-def _counter(name: str, text: str, value: float) -> Metric:
-    return _plain(CounterMetricFamily, f"nightmail_{name}", text, value)
-
-
-def _gauge(name: str, text: str, value: float) -> Metric:
-    return _plain(GaugeMetricFamily, f"nightmail_{name}", text, value)
-
-
-def _labelled(
-    kind: type[CounterMetricFamily] | type[GaugeMetricFamily], name: str, text: str, label: str,
-    values: Mapping[str, float],
-) -> Metric:  # fmt: skip
-    """One value for each of a few words; most frequent first, and the rest left out."""
-    family = kind(f"nightmail_{name}", text, labels=[label])
-    for word, value in sorted(values.items(), key=lambda item: -item[1])[:LABELS_MAX]:
-        family.add_metric([word], value)
-    return family
-
-
-def _plain(kind: type[CounterMetricFamily] | type[GaugeMetricFamily], name: str, text: str, value: float) -> Metric:
-    return kind(name, text, value=value)
-
-
-def _histogram(name: str, text: str, found: Histogram) -> Metric:
-    return HistogramMetricFamily(
-        f"nightmail_{name}", text, buckets=list(found.buckets()), sum_value=found.total / 1000
-    )  # fmt: skip
+        yield gauge("clock_seconds", "The server's clock, since 1970.", time.time())

@@ -14,26 +14,28 @@ flushed together (`event_turns.py`). Every 50 ms all parts are told the time. `f
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+from prometheus_client.core import Metric
 
 from nightmail.core.state import NEWEST_FOLD
 from nightmail.engine.desk import LoopDesk
 from nightmail.engine.memory import MemoryRegistry
 from nightmail.model.clock import ClockSeen
+from nightmail.model.ledger import CopyLedger
 
-from .alerts.node_alerts import NodeAlerts
 from .config import Config
+from .folder_metrics import folder_metrics
 from .front import NodeFront
-from .heart import Heart, clock, pace
+from .heart import Heart, pace
 from .message_counts import MessageCounts
-from .metrics import Metrics
 from .observe import log
 from .operator import operator_token
 from .operator_view import NodeView
 from .private_files import make_private
-from .sampling import Sampling
 from .secret_files import secret_from
+from .shard_totals import ShardTotals, add_up
 
 SECRET_FILE = "accounts.secret"  # noqa: S105 (a name)
 RAISE_MS = 5_000
@@ -44,9 +46,6 @@ class Node(NodeFront):
     def __init__(self, config: Config, newest_fold: int = NEWEST_FOLD) -> None:
         """`newest_fold`: see `Heart`."""
         super().__init__(config, newest_fold)
-        self.alerts: NodeAlerts | None = None
-        self.letter_counts: Mapping[str, int] = {}
-        """Dead letters by error, as of a second ago."""
 
     async def start(self) -> None:
         """Returns when it can be connected to. Raises EngineError or CannotListen, each one sentence."""
@@ -71,14 +70,9 @@ class Node(NodeFront):
             await self.calls.start(heart.folder)
             self.pushes.start(heart.folder)
             secret = secret_from(config.accounts.secret, heart.folder / SECRET_FILE)
-            self.message_counts = MessageCounts(lambda device: registry.seat_of(device, pace()) is not None)
+            self._make_figures(MessageCounts(lambda device: registry.seat_of(device, pace()) is not None))
             self.message_counts.skip(heart.loop.state)
-            self.metrics = Metrics(self)
-            self.alerts = alerts = NodeAlerts(
-                config.alerts, self.name, self.calls.dispatch, self.metrics.judged, clock, pace
-            )
-            self.sampling = Sampling(self)
-            self._make_listener(token, secret, self.metrics.scrape, alerts.show, NodeView(self))
+            self._make_listener(token, secret, NodeView(self))
             self._begin_ticks()
             await self._until(lambda: heart.is_raised, RAISE_MS)
             await self.listener.start()
@@ -90,6 +84,15 @@ class Node(NodeFront):
     @property
     def folder(self) -> Path:
         return self.heart.folder
+
+    def totals(self) -> ShardTotals:
+        return add_up([(self.heart.loop, self.heart.rows)])
+
+    def counted_ledger(self) -> CopyLedger:
+        return self.heart.loop.state.ledger
+
+    def engine_metrics(self) -> Iterator[Metric]:
+        return folder_metrics(self.heart)
 
     def clock_seen(self) -> ClockSeen:
         return self.heart.loop.clock_seen
@@ -126,8 +129,6 @@ class Node(NodeFront):
 
     def _close(self) -> None:
         if self._end():
-            if self.alerts:
-                self.alerts.close()
             self._close_front()
             self.heart.close()
 
@@ -144,12 +145,9 @@ class Node(NodeFront):
         self.heart.check()
         self.message_counts.skip(self.heart.loop.state)
         self.desk.tick()
-        if self.alerts:
-            self.alerts.tick()
 
     def _each_second(self) -> None:
         self.heart.adopt_settings()
-        self.sampling.take()
         self.desk.letter_counts(0, self._counted_letters)
 
     def _rarely(self) -> None:

@@ -35,8 +35,9 @@ class Figures:
         self.lag = Histogram(LAG_MS)
         self.slowest_ms = 0
         """The slowest commit since `take_slowest_ms`."""
-        self.begun_ns = 0
-        """When the commit that is under way began; 0: none is."""
+        self._under_way: dict[int, int] = {}
+        """Number of each commit that is under way → when it began."""
+        self._begun = 0
         self.records = 0
         self.failed_commits = 0
         self.checkpoints = 0
@@ -52,10 +53,34 @@ class Figures:
         self.leaps = 0
 
     def take_slowest_ms(self, now_ns: int) -> int:
-        """The slowest commit since the last call, counting the one that is under way."""
+        """The slowest commit since the last call, counting those that are under way."""
         slowest, self.slowest_ms = self.slowest_ms, 0
-        under_way = (now_ns - self.begun_ns) // 1_000_000 if self.begun_ns else 0
+        under_way = (now_ns - min(self._under_way.values())) // 1_000_000 if self._under_way else 0
         return max(slowest, under_way)
+
+    def commit(
+        self, records: int, done: Callable[[int | None], None], why: Callable[[], str], pace_ns: Callable[[], int]
+    ) -> Callable[[int | None], None]:
+        """A batch begins to be written. Returns what is called with its place, or with None if it has none."""
+        self._begun = number = self._begun + 1
+        self._under_way[number] = begun = pace_ns()
+
+        def committed(first: int | None) -> None:
+            took_ms = (pace_ns() - begun) / 1e6
+            del self._under_way[number]
+            self.commits.add(took_ms)
+            self.slowest_ms = max(self.slowest_ms, int(took_ms))
+            if first is None:
+                self.failed_commits += 1
+                log.error(
+                    "a batch could not be written; it was answered: unavailable",
+                    extra={"records": records, "why": why()},
+                )
+            else:
+                self.records += records
+            done(first)
+
+        return committed
 
 
 class WatchedLog(FileLog):
@@ -65,25 +90,8 @@ class WatchedLog(FileLog):
     pace_ns: Callable[[], int]
 
     def append(self, at: int, records: Sequence[bytes], done: Callable[[int | None], None]) -> None:
-        figures = self.figures
-        figures.begun_ns = begun = self.pace_ns()
-
-        def appended(first: int | None) -> None:
-            took_ms = (self.pace_ns() - begun) / 1e6
-            figures.begun_ns = 0
-            figures.commits.add(took_ms)
-            figures.slowest_ms = max(figures.slowest_ms, int(took_ms))
-            if first is None:
-                figures.failed_commits += 1
-                log.error(
-                    "a batch could not be written; it was answered: unavailable",
-                    extra={"records": len(records), "why": self.failure or self.why_tight},
-                )
-            else:
-                figures.records += len(records)
-            done(first)
-
-        super().append(at, records, appended)
+        committed = self.figures.commit(len(records), done, lambda: self.failure or self.why_tight, self.pace_ns)
+        super().append(at, records, committed)
 
 
 CLOCK_LINES = {

@@ -17,11 +17,12 @@ from nightmail.api.times import rfc3339
 from nightmail.model.schedule_rows import ScheduleState
 from nightmail.model.schedule_surveys import ScheduleCounts, SurveyPage
 
+from .folder_metrics import files_of
 from .heart import clock
 from .history import SampleSpan, thinned
-from .metrics import files_of
 
 if TYPE_CHECKING:
+    from .front import NodeFront
     from .node import Node
 
 MINUTES: dict[SpanName, int] = {"6h": 360, "24h": 1_440, "7d": 10_080}
@@ -29,14 +30,16 @@ POINTS = 720
 """A longer answer would be finer than any chart that shows it."""
 
 
-class NodeView:
-    def __init__(self, node: Node) -> None:
-        self._node, self._version = node, version("nightmail")
+class FiguresView:
+    """What any node tells, alone or in a cluster: its own figures."""
+
+    def __init__(self, node: NodeFront) -> None:
+        self._front, self._version = node, version("nightmail")
         self._answered: dict[SpanName, HistoryShown] = {}
         """The newest answer for each span, which is right until the next minute ends."""
 
     def overview(self, after: int) -> OverviewShown:
-        node = self._node
+        node = self._front
         at, started_at, not_ready = clock(), int(node.started_at * 1000), node.not_ready()
         counts, refusals = node.message_counts, node.gateway.counters
         totals = TotalsShown(
@@ -45,11 +48,11 @@ class NodeView:
         )  # fmt: skip
         return OverviewShown(
             node.name, self._version, at, rfc3339(at), started_at, rfc3339(started_at), not not_ready, not_ready,
-            totals, node.heart.loop.state.shard.dead, self._shown(node.sampling.history.seconds.after(after)),
+            totals, node.totals().dead, self._shown(node.sampling.history.seconds.after(after)),
         )  # fmt: skip
 
     def history(self, span: SpanName) -> HistoryShown:
-        history = self._node.sampling.history
+        history = self._front.sampling.history
         if span not in MINUTES:
             return self._shown(history.seconds.after(0))
         minutes, last = MINUTES[span], history.minutes.last
@@ -62,11 +65,19 @@ class NodeView:
         return known
 
     def _shown(self, samples: SampleSpan) -> HistoryShown:
-        columns = self._node.sampling.history.columns
+        columns = self._front.sampling.history.columns
         named = {
             column.name: list[float | None](values) for column, values in zip(columns, samples.columns, strict=True)
         }
         return HistoryShown(samples.last, samples.times, named)
+
+
+class NodeView(FiguresView):
+    """Of a node alone."""
+
+    def __init__(self, node: Node) -> None:
+        super().__init__(node)
+        self._node = node
 
     def storage(self) -> StorageShown:
         heart, figures = self._node.heart, self._node.figures

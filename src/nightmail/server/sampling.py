@@ -17,7 +17,7 @@ from .metrics import PAGE_BYTES
 from .quantiles import Recent, quantile
 
 if TYPE_CHECKING:
-    from .node import Node
+    from .front import NodeFront
 
 COLUMNS = (
     Column("messages_per_s", Merge.MEAN),
@@ -41,7 +41,7 @@ MEDIAN, HIGH = 0.5, 0.99
 
 
 class Sampling:
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: NodeFront) -> None:
         self._node = node
         self.history = FigureHistory(COLUMNS)
         self._at_ms = pace()
@@ -69,11 +69,11 @@ class Sampling:
         messages, delivered, failed, cpu, read, written = (
             (now - then) / seconds for now, then in zip(self._counts, before, strict=True)
         )
-        node, state = self._node, self._node.heart.loop.state
+        node, totals = self._node, self._node.totals()
         resident = int(Path("/proc/self/statm").read_text("ascii").split()[1]) * PAGE_BYTES
         values = (
             messages, delivered, failed, *_times(self._second).values(), node.gateway.connections, node.gateway.devices,
-            node.message_counts.depth, state.shard.dead, node.heart.loop.unsaved, 100 * cpu, resident, read, written,
+            node.message_counts.depth, totals.dead, totals.unsaved, 100 * cpu, resident, read, written,
         )  # fmt: skip
         self.history.add(clock(), now_ms, values, lambda: _times(self._minute))
 

@@ -14,9 +14,11 @@ those who need it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+
+from prometheus_client.core import Metric
 
 from nightmail.core.state import NEWEST_FOLD
 from nightmail.engine.cluster.answer_lines import AnswerLines
@@ -25,7 +27,6 @@ from nightmail.engine.cluster.cassandra.nodes import CassandraNodes, NodeSeen
 from nightmail.engine.cluster.cassandra.session import CassandraSession
 from nightmail.engine.cluster.cassandra.store import CassandraStore
 from nightmail.engine.cluster.desk import ClusterDesk
-from nightmail.engine.cluster.kafka.log import KafkaLog
 from nightmail.engine.cluster.kafka.membership import GroupMembership
 from nightmail.engine.cluster.kafka.topics import count_shards
 from nightmail.engine.cluster.links.exchange import Exchange
@@ -33,16 +34,20 @@ from nightmail.engine.cluster.links.grpc_links import GrpcLinks
 from nightmail.engine.memory import MemoryRegistry
 from nightmail.engine.ports import EngineError
 from nightmail.model.clock import ClockSeen, ClockState
+from nightmail.model.ledger import CopyLedger
 from nightmail.server.config import Config
 from nightmail.server.front import NodeFront
 from nightmail.server.heart import clock, pace
+from nightmail.server.message_counts import MessageCounts
 from nightmail.server.observe import log
 from nightmail.server.operator import operator_token
 from nightmail.server.private_files import make_private
+from nightmail.server.shard_totals import ShardTotals, add_up
 
 from .credentials import credentials_of
 from .shards import OwnedShards
-from .view import ClusterNodeView
+from .view import ClusterNodeView, cluster_metrics
+from .watched_log import WatchedSharedLog
 
 
 class ClusterNode(NodeFront):
@@ -50,7 +55,6 @@ class ClusterNode(NodeFront):
 
     def __init__(self, config: Config, newest_fold: int = NEWEST_FOLD) -> None:
         super().__init__(config, newest_fold)
-        self.folder = Path(config.data.folder)
         self._closers: list[Callable[[], object]] = []
 
     async def start(self) -> None:
@@ -76,7 +80,8 @@ class ClusterNode(NodeFront):
         if found != shards:
             raise EngineError(f"the topic {config.kafka.topic} has {found} partitions, and the cluster {shards} shards")
         store = await CassandraStore.open(session, config.cassandra, values["buckets"], config.loop.notes_ms)
-        self.log = KafkaLog(config.kafka, shards, self._post, partial(self._trouble, "the log"))
+        self.log = WatchedSharedLog(config.kafka, shards, self._post, partial(self._trouble, "the log"))
+        self.log.figures = self.figures
         self._closers.append(self.log.close)
         self.nodes = await CassandraNodes.join(session, pace, self._on_nodes)
         self.links = GrpcLinks(self._take, self._guard, credentials_of(config.cluster))
@@ -88,16 +93,17 @@ class ClusterNode(NodeFront):
         # Without a registry that all nodes share nobody knows who is connected elsewhere: no node pushes.
         self._make_front(desk, registry, None, self.folder, wakes=False)
         assert self.calls and self.media
+        self._make_figures(MessageCounts(None))
         desk.attend(self.gateway)
         self.exchange.attend(self.gateway, desk.take_answers, desk.owner_changed)
         self.shards = OwnedShards(
             shards, self.log, store, self.exchange, self.nodes, config.loop, config.fold, self._newest_fold,
-            self.figures, self._post, self.calls.on_call, self.media.keeper.on_bytes, self._guard.fall,
+            self.figures, self.message_counts, self._post, self.calls.on_call, self.media.keeper.on_bytes,
+            self._guard.fall,
         )  # fmt: skip
         self._closers.append(self.shards.close)
         await self.calls.start(self.folder)
-        self.view = view = ClusterNodeView(self)
-        self._make_listener(token, config.accounts.secret, view.scrape, view.alerts, view)
+        self._make_listener(token, config.accounts.secret, ClusterNodeView(self))
         await self.listener.start()
         port = await self.links.start(f"{config.cluster.node_host}:{config.cluster.node_port}")
         address = config.cluster.node_address or f"{config.cluster.node_host}:{port}"
@@ -110,6 +116,19 @@ class ClusterNode(NodeFront):
         self._closers.append(self.membership.close)
         self._begin_ticks()
         await self._until(lambda: not self.orphaned and self.shards.is_settled, config.server.save_ms)
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.config.data.folder)
+
+    def totals(self) -> ShardTotals:
+        return add_up(self.shards.serving)
+
+    def counted_ledger(self) -> CopyLedger:
+        return self.shards.growth.total
+
+    def engine_metrics(self) -> Iterator[Metric]:
+        return cluster_metrics(self)
 
     @property
     def orphaned(self) -> int:
@@ -190,7 +209,10 @@ class ClusterNode(NodeFront):
         self.exchange.announce(again=True)
 
     def _rarely(self) -> None:
-        """Nothing changes so slowly."""
+        # Each shard asks its log first.
+        self.letter_counts = self.shards.letter_counts()
+        for loop, _ in self.shards.serving:
+            self.message_counts.depths.follow(loop.state)
 
     def _trouble(self, what: str, why: str) -> None:
         log.warning("an engine says that something is wrong; it is tried again", extra={"part": what, "why": why})

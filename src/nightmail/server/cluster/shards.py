@@ -8,7 +8,8 @@ Never:   asks whether it is still the owner: the group says so, sooner or later.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from nightmail.core.state import ShardState
@@ -17,15 +18,17 @@ from nightmail.engine.cluster.owner import Owner, OwnerWatcher
 from nightmail.engine.cluster.ports import Nodes, SharedLog
 from nightmail.engine.cluster.store import WideStore
 from nightmail.engine.cluster.wide import WideRows
-from nightmail.engine.loop import LoopLimits
-from nightmail.engine.ports import Checkpoint, EngineError, Post
+from nightmail.engine.loop import Loop, LoopLimits
+from nightmail.engine.ports import Checkpoint, EngineError, Post, Rows
 from nightmail.engine.trace import Tracer
 from nightmail.engine.worker import Worker
 from nightmail.model.clock import ClockSeen
 from nightmail.model.effects import Call, LookForBytes, RemoveBytes
 from nightmail.model.limits import FoldLimits
 from nightmail.server.heart import clock, pace
+from nightmail.server.message_counts import MessageCounts
 from nightmail.server.observe import Figures, LogWatcher, log
+from nightmail.server.shard_totals import LedgerGrowth
 
 
 class ShardWatcher(OwnerWatcher):
@@ -78,13 +81,17 @@ class ShardWatcher(OwnerWatcher):
 class OwnedShards:
     def __init__(
         self, count: int, log: SharedLog, store: WideStore, exchange: Exchange, nodes: Nodes, limits: LoopLimits,
-        fold_limits: FoldLimits, newest_fold: int, figures: Figures, post: Post, on_call: Callable[[Call], None],
-        on_bytes: Callable[[RemoveBytes | LookForBytes], None], on_stopped: Callable[[EngineError], None],
+        fold_limits: FoldLimits, newest_fold: int, figures: Figures, counts: MessageCounts, post: Post,
+        on_call: Callable[[Call], None], on_bytes: Callable[[RemoveBytes | LookForBytes], None],
+        on_stopped: Callable[[EngineError], None],
     ) -> None:  # fmt: skip
         self._count, self._log, self._store, self._exchange, self._nodes = count, log, store, exchange, nodes
         self._limits, self._fold_limits, self._newest_fold, self._post = limits, fold_limits, newest_fold, post
         self.figures, self.on_call, self.on_bytes, self.on_stopped = figures, on_call, on_bytes, on_stopped
+        self._counts, self.growth = counts, LedgerGrowth()
         self._aside = Worker(post, "aside")
+        self._letters: dict[int, Mapping[str, int]] = {}
+        """Shard → its dead letters by error."""
         self._since: dict[int, int] = {}
         """Shard → when it was gained, of those that do not serve yet."""
 
@@ -102,6 +109,8 @@ class OwnedShards:
     def lose(self, shards: Collection[int]) -> None:
         for shard in shards:
             self._since.pop(shard, None)
+            self._counts.forget(shard, self._count)
+            self.growth.forget(shard)
             if owner := self.owners.pop(shard, None):
                 owner.end()
         log.info("shards lost", extra={"lost": sorted(shards), "owned": len(self.owners)})
@@ -116,10 +125,33 @@ class OwnedShards:
 
     def tick(self) -> None:
         for shard, owner in list(self.owners.items()):
-            owner.tick()
+            self._tick(owner)
             if shard in self._since and owner.loop and owner.loop.ready:
                 took_ms = pace() - self._since.pop(shard)
                 log.info("a shard is served", extra={"shard": shard, "took_ms": took_ms})
+
+    def _tick(self, owner: Owner) -> None:
+        if owner.loop and owner.loop.ready:
+            self._counts.look(owner.loop.state, pace())
+        owner.tick()
+        # What was read again after a takeover was counted by the owner before.
+        if owner.loop and owner.loop.ready:
+            self._counts.skip(owner.loop.state)
+            self.growth.look(owner.loop.state)
+
+    @property
+    def serving(self) -> list[tuple[Loop, Rows]]:
+        return [(own.loop, own.rows) for own in self.owners.values() if own.loop and own.loop.ready and own.rows]
+
+    def letter_counts(self) -> dict[str, int]:
+        """Dead letters by error, as they were when this was last asked."""
+        for shard, own in self.owners.items():
+            if own.mailboxes:
+                own.mailboxes.letter_counts(shard, partial(self._letters.__setitem__, shard))
+        counts = Counter[str]()
+        for shard in self.owners:
+            counts.update(self._letters.get(shard, {}))
+        return dict(counts)
 
     @property
     def is_settled(self) -> bool:

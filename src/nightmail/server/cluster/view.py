@@ -1,4 +1,4 @@
-"""What a node of a cluster tells its operator over HTTP, and its metrics.
+"""What a node of a cluster tells its operator over HTTP, and the metrics that only such a node has.
 
 Knows:   the figures of this node alone: those of the cluster are the sums over its nodes.
 Touches: those figures, to read them.
@@ -8,52 +8,26 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from prometheus_client.core import CollectorRegistry, CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import generate_latest
-from prometheus_client.registry import Collector
+from prometheus_client.core import Metric
 
-from nightmail.api.operator.alert_routes import AlertsShown
-from nightmail.api.operator.schemas import ClockBrief, HistoryShown, OverviewShown, SpanName, StorageShown, TotalsShown
-from nightmail.api.times import rfc3339
+from nightmail.api.operator.schemas import ClockBrief, StorageShown
 from nightmail.model.schedule_rows import ScheduleState
 from nightmail.model.schedule_surveys import ScheduleCounts, SurveyPage
-from nightmail.server.heart import clock
+from nightmail.server.metric_families import counter, gauge
+from nightmail.server.operator_view import FiguresView
 
 if TYPE_CHECKING:
     from .node import ClusterNode
 
-NOTHING = HistoryShown(0, [], {})
 
-
-class ClusterNodeView(Collector):
-    """No history is kept, and no survey of schedules is made: ask each account."""
+class ClusterNodeView(FiguresView):
+    """No survey of schedules is made: ask each account."""
 
     def __init__(self, node: ClusterNode) -> None:
+        super().__init__(node)
         self._node = node
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
-
-    def overview(self, after: int) -> OverviewShown:
-        node = self._node
-        at, started_at, not_ready = clock(), int(node.started_at * 1000), node.not_ready()
-        counters = node.gateway.counters
-        loops = [owner.loop for owner in node.shards.owners.values() if owner.loop]
-        ledgers = [loop.state.ledger for loop in loops]
-        totals = TotalsShown(
-            sum(ledger.owed for ledger in ledgers), sum(ledger.delivered for ledger in ledgers),
-            sum(sum(ledger.failed.values()) for ledger in ledgers),
-            counters.not_admitted + counters.rate_limited + counters.requests_limited,
-        )  # fmt: skip
-        return OverviewShown(
-            node.name, version("nightmail"), at, rfc3339(at), started_at, rfc3339(started_at), not not_ready,
-            not_ready, totals, sum(loop.state.shard.dead for loop in loops), NOTHING,
-        )  # fmt: skip
-
-    def history(self, span: SpanName) -> HistoryShown:
-        return NOTHING
 
     def storage(self) -> StorageShown:
         node, figures = self._node, self._node.figures
@@ -81,44 +55,19 @@ class ClusterNodeView(Collector):
     ) -> None:
         then(None)
 
-    def alerts(self) -> AlertsShown:
-        """None are judged here: Prometheus sees all nodes."""
-        return AlertsShown(0, rfc3339(0), [])
 
-    # --- metrics --------------------------------------------------------------------------------
-
-    def scrape(self) -> bytes:
-        return generate_latest(self._registry)
-
-    def describe(self) -> list[Metric]:
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        node, figures = self._node, self._node.figures
-        owners = node.shards.owners.values()
-        gauges = {
-            "ready": ("1 if messages are taken.", not node.not_ready()),
-            "connections": ("Connections that are open.", node.gateway.connections),
-            "cluster_nodes": ("Nodes that are known, this one included.", 1 + len(node.nodes.others)),
-            "cluster_shards_owned": ("Shards that this node owns.", len(owners)),
-            "cluster_shards_serving": (
-                "Shards that this node serves.",
-                sum(own.mailboxes is not None for own in owners),
-            ),
-            "cluster_shards_orphaned": ("Shards without an owner that this node knows.", node.orphaned),
-            "cluster_unsaved_rows": (
-                "Rows and lines of this node's shards that only the log has.",
-                sum(own.loop.unsaved for own in owners if own.loop),
-            ),
-        }
-        for name, (text, value) in gauges.items():
-            yield GaugeMetricFamily(f"nightmail_{name}", text, float(value))
-        counters = {
-            "checkpoints": ("Checkpoints made durable.", figures.checkpoints),
-            "storage_troubles": ("Times that storage kept failing.", figures.troubles),
-            "records_poisoned": ("Records set aside since the start.", figures.poisoned),
-            "cluster_packets_lost": ("Packets to other nodes that found a queue full.", node.links.lost),
-            "cluster_packets_refused": ("Packets of other nodes that were not understood.", node.exchange.refused),
-        }
-        for name, (text, value) in counters.items():
-            yield CounterMetricFamily(f"nightmail_{name}", text, float(value))
+def cluster_metrics(node: ClusterNode) -> Iterator[Metric]:
+    owners = node.shards.owners.values()
+    serving = sum(owner.mailboxes is not None for owner in owners)
+    yield gauge("cluster_nodes", "Nodes that are known, this one included.", 1 + len(node.nodes.others))
+    yield gauge("cluster_shards_owned", "Shards that this node owns.", len(owners))
+    yield gauge("cluster_shards_serving", "Shards that this node serves.", serving)
+    yield gauge("cluster_shards_orphaned", "Shards without an owner that this node knows.", node.orphaned)
+    yield counter("cluster_packets_lost", "Packets to other nodes that found a queue full.", node.links.lost)
+    yield counter(
+        "cluster_packets_refused", "Packets of other nodes that were not understood.", node.exchange.refused
+    )  # fmt: skip
+    yield gauge(
+        "cluster_entries_balance", "Copies owed and not accounted for in this node's shards; 0 in all nodes together.",
+        node.totals().ledger.lost,
+    )  # fmt: skip
