@@ -16,7 +16,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: attacks help setup run demo demo-picture chat-picture ops-picture live docs run-cluster engines engines-down engine-parts test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store bench-ops soak fuzz strace promtool browser page-types clean
+.PHONY: attacks faults help setup run demo demo-picture chat-picture ops-picture live docs run-cluster engines engines-down engine-parts test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store bench-ops soak fuzz strace promtool browser page-types clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -109,6 +109,9 @@ powercuts: $(READY) ## N power cuts over the real log and the real rows
 
 kills: $(READY) ## N kills of the real server process: at any instant, at an ack, inside a checkpoint
 	@$(PY) -m sim.runs.kills --kills $(or $(N),50)
+
+faults: $(READY) engine-parts ## N faults of three real nodes on a real Kafka and Cassandra, judged by what clients saw; SEED=1
+	@nice -n 5 $(PY) -m engines.faults --faults $(or $(N),50) --seed $(or $(SEED),1)
 
 claims: $(READY) ## N claims of keys by 64 requesters at once, with crashes: no key is given twice
 	@$(PY) -m sim.runs.claims --claims $(or $(N),1000000)

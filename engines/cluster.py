@@ -10,6 +10,7 @@ import secrets
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from .engines import Engines
@@ -22,16 +23,16 @@ SHARDS = 8
 USED = ("kafka", "cassandra")
 
 
-def settings(engines: Engines, secret: str) -> str:
-    plans = engines.plans
-    return f"""# Written by `make run-cluster`. Every node reads it.
+def settings(ports: Mapping[str, int], secret: str) -> str:
+    """`ports`: where nodes reach each engine."""
+    return f"""# Written by a program. Every node reads it.
 [cluster]
 enabled = true
 shards = {SHARDS}
-brokers = "{HOST}:{plans["kafka"].port}"
+brokers = "{HOST}:{ports["kafka"]}"
 replicas = 1
 hosts = "{HOST}"
-cql_port = {plans["cassandra"].port}
+cql_port = {ports["cassandra"]}
 copies = 1
 [accounts]
 secret = "{secret}"
@@ -52,7 +53,8 @@ def main() -> int:
         engines.up(USED)
         if not file.exists():
             file.touch(mode=0o600)
-            file.write_text(settings(engines, secrets.token_urlsafe(32)))
+            ports = {kind: plan.port for kind, plan in engines.plans.items()}
+            file.write_text(settings(ports, secrets.token_urlsafe(32)))
         subprocess.run([*nightmail, "cluster", "init", "--config", str(file)], check=True)
         for n in range(1, NODES + 1):
             words = ["--server-node", f"node{n}", "--port", str(FIRST_PORT + n - 1), "--data", str(folder / f"node{n}")]

@@ -33,8 +33,9 @@ FREE_PORTS = range(12_000, 22_000)
 
 
 class Engines:
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder.absolute()
+    def __init__(self, folder: Path, relays: Mapping[str, int] | None = None) -> None:
+        """`relays`: kind → the port of a relay that stands before it, for those that name their address to clients."""
+        self._folder, self._relays = folder.absolute(), relays or {}
         self._saved = self._folder / "engines.json"
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         """Those that were started here, and not by an earlier program: they are to be waited for."""
@@ -52,7 +53,8 @@ class Engines:
             if kind in COORDINATES:
                 fetch(kind)
             if kind not in plans:
-                plans[kind] = PLANS[kind](self._folder / kind, *_free_ports(PORTS.get(kind, 2)))
+                ports = [*_free_ports(PORTS.get(kind, 2)), *([self._relays[kind]] if kind in self._relays else [])]
+                plans[kind] = PLANS[kind](self._folder / kind, *ports)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._saved.write_bytes(msgspec.json.encode(plans))
         for kind in kinds:

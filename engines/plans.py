@@ -60,11 +60,15 @@ LOGBACK = """<configuration><appender name="S" class="ch.qos.logback.core.Consol
 <root level="INFO"><appender-ref ref="S"/></root></configuration>"""
 
 
-def kafka(home: Path, port: int, controller: int) -> Plan:
-    """One broker that is its own controller. Groups notice a dead member within 2 s, not within 45."""
+def kafka(home: Path, port: int, controller: int, seen_at: int = 0) -> Plan:
+    """One broker that is its own controller. Groups notice a dead member within 2 s, not within 45.
+
+    `seen_at`: the port of a relay before it, which it then names to its clients.
+    """
     settings = {
         "process.roles": "broker,controller", "node.id": "1", "log.dirs": f"{home}/data",
         "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{seen_at or port},CONTROLLER://{HOST}:{controller}",
         "controller.listener.names": "CONTROLLER", "inter.broker.listener.name": "PLAINTEXT",
         "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
         "controller.quorum.voters": f"1@{HOST}:{controller}", "auto.create.topics.enable": "false",

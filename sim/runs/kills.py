@@ -89,7 +89,7 @@ class Kills(Run):
 
     def __init__(self, kills: int, seed: int, server: RunningServer, look: Callable[[int], None]) -> None:
         plan = Plan(seed=seed, people=3, devices=2, seconds=0, kills=False, faults=False)
-        super().__init__(plan, server.url, server, limits=EAGER)
+        super().__init__(plan, [server.url], server, limits=EAGER)
         self._count, self._chance, self._process, self._look_at = kills, Random(seed), server, look
         self._acks_until: int | None = None
         self._killed = asyncio.Event()

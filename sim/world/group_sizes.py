@@ -7,10 +7,7 @@ from contextlib import contextmanager
 from unittest import mock
 
 from nightmail.core.groups import cursors, log, missed
-from nightmail.gateway import session
-from nightmail.gateway.greeting import Shared, welcome
 from nightmail.model import roster
-from nightmail.wire.items import Welcome
 
 SWEEP_MS = 500
 """A day here has seconds: the logs of groups are looked through more often."""
@@ -30,15 +27,6 @@ def small_pages() -> Generator[None]:
 
 @contextmanager
 def a_server_with_groups() -> Generator[None]:
-    """Likewise; and devices are told that they may ask about groups, although there is no presence in these worlds."""
-
-    def with_groups(shared: Shared, *, with_presence: bool) -> Welcome:
-        del with_presence
-        return welcome(shared, with_presence=True)
-
-    with (
-        small_pages(),
-        mock.patch.object(session, "welcome", with_groups),
-        mock.patch.object(roster, "TIMER_MS_MIN", 1),
-    ):
+    """Likewise; and timers may be short."""
+    with small_pages(), mock.patch.object(roster, "TIMER_MS_MIN", 1):
         yield

@@ -251,14 +251,14 @@ def test_a_device_that_says_nothing_of_presence_hears_nothing_of_it() -> None:
     assert older.take() == [Pong(1, town.clock)]
 
 
-def test_a_server_without_presence_says_so_and_takes_nothing_of_it() -> None:
+def test_a_server_without_presence_has_groups_and_refuses_questions_about_presence() -> None:
     town = a_town()
     town.gateway.presence = None
     ben = town.stranger()
     ben.hello()
     (welcome,) = [item for item in ben.take() if isinstance(item, Welcome)]
-    ben.say(Foreground(True))
-    assert (welcome.items, (ben.goodbye or Goodbye(0, "", 0)).code) == (1, CloseCode.MALFORMED)
+    ben.say(Foreground(True), Typing(ADA), Watch(7, (ADA,)))
+    assert (welcome.items, ben.take(), ben.goodbye) == (GROUP_ITEMS, [Answered(7, Unavailable())], None)
 
 
 def test_a_server_with_presence_and_groups_says_so() -> None:

@@ -31,7 +31,7 @@ def test_whatever_happens_to_the_line_a_message_arrives_once(fault: Fault, serve
         ledger = Ledger("run", {0: (0,), 1: (1,)})
         check = RedeliveryCheck("ada")
         async with Proxy(Upstream(server.url), check) as proxy, asyncio.timeout(300):
-            participants = [Participant(0, ada, proxy.url, ledger), Participant(1, bob, server.url, ledger)]
+            participants = [Participant(0, ada, [proxy.url], ledger), Participant(1, bob, [server.url], ledger)]
             for participant in participants:
                 await participant.open()
             try:

@@ -42,7 +42,7 @@ class Forgetful(Run):
 def test_a_server_that_forgets_what_it_acknowledged_is_caught() -> None:
     async def story() -> None:
         async with running_server() as server:
-            run = Forgetful(Plan(people=2, devices=1), server.url, server)
+            run = Forgetful(Plan(people=2, devices=1), [server.url], server)
             run.patience_s = 3
             result = await run()
         assert (result.kills, result.verdict.sent, result.verdict.lost, result.broken) == (1, 1, 1, 1)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from nightmail.model.forms import DEVICE_MAX, NUMBER_MAX, TOKEN_BYTES
 from nightmail.model.rows import Account, Device
 from nightmail.wire.closing import CloseCode
-from nightmail.wire.items import FIRST_ITEMS, GROUP_ITEMS, NEWEST_SINCE, VERSION, Hello, Welcome
+from nightmail.wire.items import GROUP_ITEMS, NEWEST_SINCE, VERSION, Hello, Welcome
 
 from .ports import Shared
 
@@ -49,9 +49,9 @@ def recognize(hello: Hello, row: Account | None) -> Device | None:
     return device
 
 
-def welcome(shared: Shared, *, with_presence: bool = False) -> Welcome:
+def welcome(shared: Shared) -> Welcome:
     limits, form = shared.limits, shared.form
     return Welcome(
         VERSION, shared.clock(), shared.node, limits.heartbeat_ms, form.window, form.body_bytes, limits.frame_bytes,
-        NEWEST_SINCE, GROUP_ITEMS if with_presence else FIRST_ITEMS,
+        NEWEST_SINCE, GROUP_ITEMS,
     )  # fmt: skip

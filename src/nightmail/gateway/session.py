@@ -16,7 +16,7 @@ from nightmail.engine.ports import REF_BITS, Seat
 from nightmail.model.answers import Said
 from nightmail.model.ids import account_of
 from nightmail.model.records import Acked, FellowClaimed, Pace, ReceiptsAcked, Record, SaidByDevices
-from nightmail.model.refusals import Malformed, NotMember, RateLimited
+from nightmail.model.refusals import Malformed, NotMember, RateLimited, Unavailable
 from nightmail.model.rows import Account
 from nightmail.wire.closing import SENTENCES, CloseCode
 from nightmail.wire.frames import BadFrame, decode_from_device, decode_hello, encode
@@ -262,8 +262,9 @@ class Session:
             return  # closed by an item before it
         if self._presence is None:
             if self._gateway.presence is None:
-                self.close(CloseCode.MALFORMED, "this server does not tell of presence")
-                return
+                if ref := answer_ref(item):
+                    self.out.append(Answered(ref, Unavailable()))
+                return  # A server without presence has groups all the same, and `items` cannot say so.
             self._presence = self._gateway.presence.connection(self)
         if refusal := self._presence.take(item, now):
             self._refuse(answer_ref(item), refusal)
@@ -322,7 +323,7 @@ class Session:
         # Between the answer to the handshake and the Hello lies one round trip.
         self._pump.measured(arrived - self._opened)
         self._opened = arrived  # which `heard` holds, too
-        self.out.append(welcome(shared, with_presence=self._gateway.presence is not None))
+        self.out.append(welcome(shared))
         self.seat = self._gateway.seat(self, line)
         self._gateway.ready(self)
 

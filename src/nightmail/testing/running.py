@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -52,6 +52,9 @@ class ServerFailed(Exception):
 
 class RunningServer:
     """Use it with `with` or `async with`. All methods return when the change is complete."""
+
+    program: Sequence[str] = ("-m", "nightmail")
+    """What the interpreter is started with."""
 
     def __init__(self, settings: Mapping[str, object] | None = None, folder: Path | None = None, port: int = 0) -> None:
         self._settings = dict(SMALL) | dict(settings or {})
@@ -143,7 +146,7 @@ class RunningServer:
         environ = {name: value for name, value in os.environ.items() if not name.startswith("NIGHTMAIL_")}
         with self._open_log() as log:
             process = self._process = subprocess.Popen(
-                [sys.executable, "-m", "nightmail", "serve", "--json", *words],
+                [sys.executable, *self.program, "serve", "--json", *words],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environ, process_group=0,
             )  # fmt: skip
         # readline has no timeout, and there may be no event loop: a timer kills a process that prints nothing.

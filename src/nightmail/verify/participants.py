@@ -1,6 +1,6 @@
 """The devices of a chaos run: real clients with profiles of their own, which are closed and opened again.
 
-Knows:   the profile of one device, and the address it connects to.
+Knows:   the profile of one device, and the addresses it connects to.
 Touches: the client, through its public API.
 Never:   keeps state for a client: everything a client remembers is in its profile.
 """
@@ -8,6 +8,7 @@ Never:   keeps state for a client: everything a client remembers is in its profi
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 
 from nightmail.client import Client
@@ -32,9 +33,14 @@ class Participant:
     """One device, with a client that may be closed and opened again."""
 
     def __init__(
-        self, number: int, device: RegisteredDevice, url: str, ledger: Ledger, limits: ClientLimits = IMPATIENT
+        self,
+        number: int,
+        device: RegisteredDevice,
+        urls: Sequence[str],
+        ledger: Ledger,
+        limits: ClientLimits = IMPATIENT,
     ) -> None:
-        self.number, self.device, self._url, self._ledger, self._limits = number, device, url, ledger, limits
+        self.number, self.device, self._urls, self._ledger, self._limits = number, device, urls, ledger, limits
         self._client: Client | None = None
         self._opening = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -67,7 +73,7 @@ class Participant:
         await self.close()
 
     def _listening(self) -> Client:
-        client = Client(self.device.profile, [self._url], limits=self._limits)
+        client = Client(self.device.profile, self._urls, limits=self._limits)
         ledger, number = self._ledger, self.number
 
         @client.on(Message)

@@ -44,6 +44,8 @@ class RelayedConnection:
         self.up_gate.set()
         self.down_gate.set()
         self.drop_up = self.drop_down = self.double = False
+        self.second: asyncio.StreamWriter | None = None
+        """Another server, which gets a copy of every frame with messages."""
         self.opening: list[bytes] = []
         """The first frames of the device: the HTTP request and its Hello."""
 
@@ -57,9 +59,12 @@ class RelayedConnection:
                 if len(self.opening) < 2:
                     self.opening.append(frame.raw)
                 self.server.write(frame.raw)
-                if frame.payload and self._check.up(frame.payload) and self.double:
-                    self._check.up(frame.payload)
-                    self.server.write(frame.raw)
+                if frame.payload and self._check.up(frame.payload):
+                    if self.double:
+                        self._check.up(frame.payload)
+                        self.server.write(frame.raw)
+                    if self.second and not self.second.is_closing():
+                        self.second.write(frame.raw)
             if not self.server.is_closing():
                 await self.server.drain()
 
@@ -124,6 +129,11 @@ class Proxy:
     def url(self) -> str:
         assert self._server is not None
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    @property
+    def connections(self) -> int:
+        """Connections of the device that are open here."""
+        return len(self._passes)
 
     # --- connections --------------------------------------------------------------------------
 
@@ -213,17 +223,34 @@ class Proxy:
         await self._lasting(seconds, lambda: _abort(server))
         self._orphans.discard(server)
 
-    async def _rival(self, each: RelayedConnection, seconds: float) -> None:
+    async def send_to_two(self, other: Upstream, seconds: float) -> None:
+        """What the device sends on its newest connection reaches another node of the cluster, too, as the same
+        device's."""
+        if self._passes and not self._healed.is_set():
+            each = self._passes[-1]
+            try:
+                await self._rival(each, seconds, other, lambda second: setattr(each, "second", second))
+            finally:
+                each.second = None
+
+    async def _rival(
+        self,
+        each: RelayedConnection,
+        seconds: float,
+        upstream: Upstream | None = None,
+        on_open: Callable[[asyncio.StreamWriter], None] = lambda _: None,
+    ) -> None:
         """Repeat the device's first frames on another connection, read everything, and acknowledge nothing."""
         if len(each.opening) < 2:
             return
         with suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            reader, writer = await self._upstream.open()
+            reader, writer = await (upstream or self._upstream).open()
             try:
                 writer.write(each.opening[0])
                 await reader.readuntil(b"\r\n\r\n")
                 writer.write(each.opening[1])
                 reading = asyncio.ensure_future(_read_all(reader))
+                on_open(writer)
                 await self._lasting(seconds, writer.transport.abort)
                 await asyncio.gather(reading, return_exceptions=True)
             finally:

@@ -1,7 +1,7 @@
 """A chaos run: register accounts, write messages under faults, end the faults, judge.
 
 Knows:   the plan, and how far the run has come.
-Touches: a server by its address; its process only if the run started it.
+Touches: a server, or the nodes of a cluster, by address; its process only if the run started it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +69,13 @@ class Run:
     """One run. `look` is called now and then with how far it is."""
 
     def __init__(
-        self, plan: Plan, url: str, server: RunningServer | None = None, tls: ssl.SSLContext | None = None,
+        self, plan: Plan, urls: Sequence[str], server: RunningServer | None = None, tls: ssl.SSLContext | None = None,
         ca_file: str | None = None, look: Callable[[Progress], None] = lambda _: None,
         limits: ClientLimits = IMPATIENT,
     ) -> None:  # fmt: skip
-        """`server`: the process behind the address, if it may be killed."""
+        """`urls`: where it serves; every node of a cluster. `server`: the process behind it, if it may be killed."""
         self.limits, self.patience_s = limits, PATIENCE_S
-        self.plan, self._url, self.server, self._tls, self._ca_file = plan, url, server, tls, ca_file
+        self.plan, self._urls, self.server, self._tls, self._ca_file = plan, urls, server, tls, ca_file
         self._look = look
         self.progress = Progress()
         self._faults: Counter[str] = Counter()
@@ -88,7 +89,8 @@ class Run:
         self._group: int | None = None
         """None: the server does not know groups."""
         self.checks: list[RedeliveryCheck] = []
-        self._proxies: list[Proxy] = []
+        self._proxies: list[list[Proxy]] = []
+        """Of each device: one before each address."""
         self.participants: list[Participant] = []
 
     async def __call__(self) -> Result:
@@ -97,11 +99,15 @@ class Run:
                 devices = await self._join(Path(folder))
                 for number, device in enumerate(devices):
                     check = self.redelivery_check(f"{device.handle} {number}")
-                    proxy = await stack.enter_async_context(Proxy(Upstream(self._url, self._tls), check))
-                    participant = Participant(number, device, proxy.url, self.ledger, self.limits)
+                    proxies = [
+                        await stack.enter_async_context(Proxy(Upstream(url, self._tls), check)) for url in self._urls
+                    ]
+                    first = number % len(proxies)
+                    urls = [proxy.url for proxy in (*proxies[first:], *proxies[:first])]
+                    participant = Participant(number, device, urls, self.ledger, self.limits)
                     await stack.enter_async_context(_opened(participant))
                     self.checks.append(check)
-                    self._proxies.append(proxy)
+                    self._proxies.append(proxies)
                     self.participants.append(participant)
                 async with _ticking(self._show):
                     await self.execute()
@@ -120,12 +126,12 @@ class Run:
         """Register all accounts and devices without faults: the set of addressed devices must not change later."""
         devices: list[RegisteredDevice] = []
         for handle in self.handles:
-            first = RegisteredDevice(handle, folder / f"{len(devices)}", self._url)
+            first = RegisteredDevice(handle, folder / f"{len(devices)}", self._urls[0])
             devices.append(first)
             async with self._client(first, handle=handle) as client:
                 await client.ready()
                 for _ in range(self.plan.devices - 1):
-                    other = RegisteredDevice(handle, folder / f"{len(devices)}", self._url)
+                    other = RegisteredDevice(handle, folder / f"{len(devices)}", self._urls[0])
                     devices.append(other)
                     await client.link_here(other.profile, "second device")
         await self._share_group(devices)
@@ -184,16 +190,23 @@ class Run:
         task.add_done_callback(self._working.discard)
 
     async def _write(self, step: Write) -> None:
-        to = self._group if step.to == self.plan.group else self.handles[step.to]
-        if to is not None:
+        if (to := self.address_of(step.to)) is not None:
             await self.participants[step.by].write(to, step.to, step.lane, step.size)
+
+    def address_of(self, to: int) -> str | int | None:
+        """Of a person, or of the group; None: the server does not know groups."""
+        return self._group if to == self.plan.group else self.handles[to]
 
     async def _break(self, step: Break) -> None:
         if step.fault is Fault.REOPEN:
             await self.participants[step.device].reopen(step.for_ms / 1_000)
-        elif not await self._proxies[step.device].inject(step.fault, step.for_ms / 1_000):
+        elif not (proxy := self.proxy_in_use(step.device)) or not await proxy.inject(step.fault, step.for_ms / 1_000):
             return
         self._faults[step.fault] += 1
+
+    def proxy_in_use(self, device: int) -> Proxy | None:
+        """The one that the device is connected through."""
+        return next((proxy for proxy in self._proxies[device] if proxy.connections), None)
 
     async def kill(self, server: RunningServer, down_s: float) -> None:
         """SIGKILL, then a start on the same folder."""
@@ -207,7 +220,7 @@ class Run:
     async def _heal(self) -> None:
         """End all faults, open every client once more, and wait until every message has arrived."""
         self.progress.stage = "healing"
-        for proxy in self._proxies:
+        for proxy in chain.from_iterable(self._proxies):
             proxy.heal()
         await asyncio.gather(*self._working)
         for participant in self.participants:

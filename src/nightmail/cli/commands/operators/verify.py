@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from collections.abc import Sequence
 
 import click
 from msgspec import structs
@@ -29,9 +30,10 @@ from nightmail.verify.run import Result, Run
 @click.option(
     "-s",
     "--server",
-    "url",
+    "urls",
     metavar="URL",
-    help="A server to test. By default, one is started, and also killed.",
+    multiple=True,
+    help="A server to test; repeat it for the nodes of a cluster. By default, one is started, and also killed.",
 )
 @ca_file_option
 @click.option("--minutes", type=click.FloatRange(min=0), default=0.0, show_default=False, help="Duration in minutes.")
@@ -48,7 +50,7 @@ from nightmail.verify.run import Result, Run
 @click.option("--seed", type=int, help="Seed of the plan: the same seed gives the same plan.  [default: random]")
 @click.option("--json", "as_json", is_flag=True, help="Print only the line of JSON.")
 def command(
-    url: str | None, ca_file: str | None, minutes: float, seconds: float, people: int, devices: int, rate: float,
+    urls: tuple[str, ...], ca_file: str | None, minutes: float, seconds: float, people: int, devices: int, rate: float,
     seed: int | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Try to make a server lose, duplicate or reorder messages.
@@ -62,11 +64,11 @@ def command(
     """
     length = minutes * 60 + seconds or 60.0
     seed = secrets.randbelow(1_000_000) if seed is None else seed
-    plan = Plan(seed=seed, people=people, devices=devices, seconds=length, rate=rate, kills=url is None)
+    plan = Plan(seed=seed, people=people, devices=devices, seconds=length, rate=rate, kills=not urls)
     page = Console(stderr=True, highlight=False, quiet=as_json)
     page.print(f"seed {seed}: {people} people with {devices} devices each, {length:g} s of faults", style="dim")
     with _Bar(page, plan) as bar:
-        result = run(_run(plan, url, ca_file, bar))
+        result = run(_run(plan, urls, ca_file, bar))
     _say(page, result)
     if result.broken:
         again = ("verify", "--seed", str(seed), "--seconds", f"{length:g}")
@@ -75,11 +77,11 @@ def command(
     sys.exit(Exit.OTHER if result.broken else Exit.DONE)
 
 
-async def _run(plan: Plan, url: str | None, ca_file: str | None, bar: _Bar) -> Result:
-    if url is not None:
-        return await Run(plan, url, tls=tls_of(ca_file), ca_file=ca_file, look=bar.look)()
+async def _run(plan: Plan, urls: Sequence[str], ca_file: str | None, bar: _Bar) -> Result:
+    if urls:
+        return await Run(plan, urls, tls=tls_of(ca_file), ca_file=ca_file, look=bar.look)()
     async with running_server() as server:
-        return await Run(plan, server.url, server, look=bar.look)()
+        return await Run(plan, [server.url], server, look=bar.look)()
 
 
 def summary(plan: Plan, result: Result) -> dict[str, object]:
