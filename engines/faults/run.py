@@ -93,8 +93,8 @@ class FaultRun(Run):
         self.kinds[fault.kind] += 1
         self.progress.kills += 1
         self._say(
-            f"{self.progress.kills:3}/{len(self._planned)}  {fault.kind:18} node{fault.node + 1}  {fault.lasts_s:5.2f} s"
-            f"  {len(self.ledger.acked)} sent, silence {self.silences.longest_s:.1f} s"
+            f"{self.progress.kills:3}/{len(self._planned)}  {fault.kind:18} node{fault.node + 1}  "
+            f"{fault.lasts_s:5.2f} s  {len(self.ledger.acked)} sent, silence {self.silences.longest_s:.1f} s"
         )
         if self._cluster.fallen:
             raise NodeFell(", ".join(self._cluster.fallen))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from unittest import mock
 
 from nightmail.core import send
@@ -20,6 +20,7 @@ from nightmail.core.state import NEWEST_FOLD, ShardState
 from nightmail.core.step import FOLDS
 from nightmail.engine.cluster.answer_lines import AnswerLines, node_of
 from nightmail.engine.cluster.desk import ClusterDesk, DeskLimits
+from nightmail.engine.cluster.links.questions import RemoteOwner, put
 from nightmail.engine.cluster.ports import OwnerQuestions
 from nightmail.engine.cluster.prompts import PromptLimits
 from nightmail.engine.cluster.registry import ClusterRegistry
@@ -321,8 +322,8 @@ class Cluster:
         zombies = [zombie for zombie in self.zombies if zombie.shard == shard and zombie.mailboxes]
         if zombies and self.world.maybe(0.3):
             self.world.hit("zombie served")
-            return self.world.chance.choice(zombies).mailboxes
-        return self.owners[shard].mailboxes
+            return _over_a_link(self.world.chance.choice(zombies).mailboxes)
+        return _over_a_link(self.owners[shard].mailboxes)
 
     def fold(self, shard: int) -> int:
         if loop := self.owners[shard].loop:
@@ -466,3 +467,14 @@ def step_sent_later(state: ShardState, by: int, via: int, sent: Sent) -> None:
     stream = state.streams[by, sent.to]
     if stream is not None and stream.at != at:
         stream.at += 1
+
+
+def _over_a_link(owner: OwnerQuestions | None) -> OwnerQuestions | None:
+    """Asked and answered in bytes, as between two nodes."""
+    if owner is None:
+        return None
+
+    def ask(name: str, arguments: bytes, on_reply: Callable[[bytes], None] | None) -> None:
+        put(owner, name, arguments, on_reply or (lambda _: None))
+
+    return cast("OwnerQuestions", RemoteOwner(ask))

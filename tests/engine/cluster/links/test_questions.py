@@ -9,8 +9,8 @@ from nightmail.engine.cluster.links.questions import ASKED, RemoteOwner, put
 from nightmail.engine.cluster.ports import OwnerQuestions
 from nightmail.model.group_questions import ChainAsked
 from nightmail.model.refusals.groups import UnknownGroup
-from nightmail.model.rows import Account, Gap
-from nightmail.model.words import Lane, Reason
+from nightmail.model.rows import Account, Entry, Gap, GroupEntry
+from nightmail.model.words import Kind, Lane, Reason
 
 
 class Answering:
@@ -39,7 +39,9 @@ def test_every_question_of_an_owner_goes_over_a_link() -> None:
 
 
 def test_what_is_offered_comes_as_runs_and_gaps() -> None:
-    runs = [Gap(1, 3, Reason.EXPIRED), (4, ())]
+    of_a_pair = Entry(1, 2, 3, "id", b"tag", Kind.TEXT, None, 5, 0, b"sealed")
+    of_a_group = GroupEntry(1, 4, 3, "id", b"tag", Kind.TEXT, None, 5, 0, b"sealed", 6, 7, Lane.HIGH)
+    runs = [Gap(1, 3, Reason.EXPIRED), (4, (of_a_pair, of_a_group))]
     owner, heard = Answering(runs, True), list[Any]()
     over_a_link(owner).offer(77, Lane.HIGH, 0, 10, 1_000, lambda *found: heard.append(found))
     assert heard == [(runs, True)]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
 
+from nightmail.core.state import decode_entry
 from nightmail.engine import ports as engine_ports
 from nightmail.engine.blobs import port as blob_ports
 from nightmail.engine.cluster.ports import OwnerQuestions
@@ -23,8 +24,8 @@ from nightmail.model.group_questions import GroupAnswer, GroupQuestion
 from nightmail.model.refusals.groups import NotMember, UnknownGroup
 from nightmail.model.rows import Entry, Gap
 
-OfferedForm = list[tuple[int, tuple[Entry, ...], Gap | None]]
-"""Runs and gaps in one form: a gap has no entries."""
+OfferedForm = list[tuple[int, tuple[msgspec.Raw, ...], Gap | None]]
+"""Runs and gaps in one form: a gap has no entries. Those that came through a group are told apart by their length."""
 Named = tuple[str, msgspec.Raw]
 """One of several types, with its name."""
 
@@ -42,12 +43,15 @@ def _from_named(value: Named) -> Any:
     return msgspec.msgpack.decode(data, type=_GROUP_TYPES[name])
 
 
-def _to_offered(runs: Sequence[Offered]) -> OfferedForm:
+def _to_offered(runs: Sequence[Offered]) -> list[tuple[int, Sequence[Entry], Gap | None]]:
     return [(0, (), run) if isinstance(run, Gap) else (*run, None) for run in runs]
 
 
 def _from_offered(runs: OfferedForm) -> list[Offered]:
-    return [gap if gap is not None else (first, entries) for first, entries, gap in runs]
+    return [
+        gap if gap is not None else (first, tuple(decode_entry(bytes(entry)) for entry in entries))
+        for first, entries, gap in runs
+    ]
 
 
 class _Form(NamedTuple):
