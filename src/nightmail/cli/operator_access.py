@@ -17,6 +17,7 @@ from nightmail.cli.profiles import server_options, servers_of, tls_of
 from nightmail.cli.server_settings import config_option, loaded
 from nightmail.cli.waiting import bounded_limits, timeout_option
 from nightmail.client.errors import Misused
+from nightmail.client.limits import ClientLimits
 from nightmail.client.link.http import Http
 from nightmail.client.link.route import ServerAddress
 from nightmail.server.operator import FILE_NAME
@@ -43,7 +44,9 @@ def operator_http(
         addresses = [ServerAddress.parse(server).http for server in servers_of(None, servers)]
     except Misused as error:
         raise click.UsageError(str(error)) from None
-    return Http(addresses, authorization=f"Bearer operator.{token}", tls=tls_of(ca_file), limits=bounded_limits())
+    return Http(
+        addresses, authorization=f"Bearer operator.{token}", tls=tls_of(ca_file), limits=bounded_limits(ClientLimits())
+    )
 
 
 def _token(token_file: Path | None, data: str | None, file: Path | None) -> str:

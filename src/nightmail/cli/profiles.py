@@ -24,9 +24,11 @@ from click.shell_completion import CompletionItem
 
 from nightmail.client import Client
 from nightmail.client.errors import Misused
+from nightmail.client.limits import ClientLimits
 from nightmail.client.link.http import Http
 from nightmail.client.link.route import ServerRoute
 from nightmail.client.profile.key_places import write_durably
+from nightmail.client.profile.settings import limits_of
 from nightmail.model.handles import spellings
 
 from .errors import Exit, Failure, sentence
@@ -137,9 +139,9 @@ def remember_servers(path: Path, servers: Sequence[str], ca_file: str | None) ->
 def client_of(path: Path, servers: Sequence[str], **options: Any) -> Client:
     """A client on a profile, with the secret that opens it. Raises click.UsageError for a bad address or CA file."""
     options.setdefault("secret", secret_for(path))
-    options.setdefault("limits", bounded_limits())
     options["ca_file"] = ca_file_of(path, options.get("ca_file"))
     try:
+        options.setdefault("limits", bounded_limits(limits_of(path)))
         return Client(path, servers, **options)
     except Misused as error:
         raise click.UsageError(sentence(error)) from None
@@ -157,7 +159,7 @@ def tls_of(ca_file: str | None) -> ssl.SSLContext | None:
 
 def anonymous_http(servers: Sequence[str], ca_file: str | None) -> Http:
     """For requests that need no account."""
-    limits = bounded_limits()
+    limits = bounded_limits(ClientLimits())
     addresses = [address.http for address in ServerRoute(servers, limits, SystemRandom()).addresses]
     return Http(addresses, tls=tls_of(ca_file), limits=limits)
 

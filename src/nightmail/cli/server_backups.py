@@ -23,6 +23,7 @@ from nightmail.client.link.route import ServerRoute
 from nightmail.client.media.blob_http import BlobHttp
 from nightmail.client.media.transfers import no_report
 from nightmail.client.profile.profile import Profile
+from nightmail.client.profile.settings import limits_of
 from nightmail.client.store.port import Store
 
 from .errors import sentence
@@ -34,8 +35,6 @@ from .unlocking import secret_for
 from .waiting import bounded_limits, run_within, timeout_option
 
 SHORT_ID = 8
-TRANSFER_S = 3_600.0
-"""A backup may be large, and the network slow."""
 
 
 @contextmanager
@@ -49,7 +48,7 @@ def opened_profile(path: Path) -> Generator[Profile]:
 
 def copies_of(profile: Profile, servers: tuple[str, ...], ca_file: str | None) -> ServerCopies:
     """Raises Misused, click.UsageError."""
-    identity, limits = profile.store.identity(), bounded_limits()
+    identity, limits = profile.store.identity(), bounded_limits(limits_of(profile.path))
     if identity is None or not identity.device:
         raise Misused("the profile is not registered yet")
     try:

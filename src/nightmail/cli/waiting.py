@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import click
+from msgspec.structs import replace
 
 from nightmail.client.limits import ClientLimits
 
@@ -17,6 +18,8 @@ from .errors import Exit, Failure
 
 SECONDS = 30.0
 """The default, unless a person at another device has to do something."""
+TRANSFER_S = 3_600.0
+"""The default while something large is carried to or from a server."""
 _META = "nightmail.waiting"
 
 T = TypeVar("T")
@@ -35,12 +38,12 @@ def timeout_seconds() -> float | None:
     return context.meta.get(_META) if context else None
 
 
-def bounded_limits() -> ClientLimits:
-    """The limits of a client whose requests end with the command."""
-    limits, seconds = ClientLimits(), timeout_seconds()
+def bounded_limits(limits: ClientLimits) -> ClientLimits:
+    """These limits, for a client whose requests end with the command."""
+    seconds = timeout_seconds()
     if seconds is None or seconds * 1_000 >= limits.http_ms:
         return limits
-    return ClientLimits(http_ms=max(1, int(seconds * 1_000)))
+    return replace(limits, http_ms=max(1, int(seconds * 1_000)))
 
 
 def run_within(work: Coroutine[Any, Any, T]) -> T:

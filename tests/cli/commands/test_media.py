@@ -64,6 +64,19 @@ def test_a_file_waits_in_the_outbox_and_the_next_command_sends_it(hand: Hand, tm
     assert [line["file"]["name"] for line in heard] == ["figures.csv"]
 
 
+def test_a_file_that_does_not_come_is_waited_for_no_longer_than_timeout_says(hand: Hand, tmp_path: Path) -> None:
+    ada, bob = hand.registers("ada"), hand.registers("bob")
+    hand.gets("profile", "set", "-p", bob, "fetch_bytes", "0")
+    (sent,) = hand.gets("send", "-p", ada, bob, "-f", str(a_file(tmp_path)))
+    hand.gets("listen", "-p", bob, "--until-empty")
+    assert [file["state"] for file in hand.gets("media", "list", "-p", bob)] == ["absent"], "as its profile says"
+    words, copy = ("media", "save", "-p", bob, sent["message_id"]), tmp_path / "copy"
+    late = hand.types(*words, str(copy), "--server", NOBODY, "--timeout", "0.2")
+    assert (late.exit_code, "within 0.2 seconds" in one_sentence(late), copy.exists()) == (18, True, False)
+    hand.gets(*words, str(copy))
+    assert copy.read_bytes() == DATA
+
+
 def test_sizes_have_three_digits() -> None:
     sizes = [0, 999, 1_000, 1_023, 500_000, 12_345_678, 1 << 40]
     assert [size_words(size) for size in sizes] == [

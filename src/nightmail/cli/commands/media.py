@@ -17,6 +17,7 @@ from nightmail.cli.file_words import STATE_WORDS, file_json, progress_shown, siz
 from nightmail.cli.json_shapes import message_json
 from nightmail.cli.output import as_json_option, clock, console, plain, print_json
 from nightmail.cli.profiles import chosen, client_of, profile_option, server_options, servers_of
+from nightmail.cli.waiting import TRANSFER_S, run_within, timeout_option
 from nightmail.client import Client
 from nightmail.client.media_client import SharedFile
 
@@ -73,6 +74,7 @@ def _table(client: Client, files: list[SharedFile]) -> Table:
 @click.argument("message_id", metavar="ID")
 @click.argument("path", type=click.Path(path_type=Path), required=False, default=Path())
 @click.option("--overwrite", is_flag=True, help="Replace a file that is at PATH.")
+@timeout_option(TRANSFER_S)
 @profile_option
 @server_options
 @as_json_option
@@ -88,7 +90,7 @@ def save(
     """
     profile_path = chosen(profile)
     client = client_of(profile_path, servers_of(profile_path, servers), ca_file=ca_file)
-    saved = asyncio.run(_save(client, message_id, path, overwrite, as_json))
+    saved = run_within(_save(client, message_id, path, overwrite, as_json))
     if as_json:
         print_json({"type": "saved", "message_id": message_id, "path": str(saved)})
     else:

@@ -25,7 +25,6 @@ from nightmail.cli.json_shapes import time_fields
 from nightmail.cli.output import as_json_option, clock, console, plain, print_json
 from nightmail.cli.profiles import chosen, profile_option, server_options
 from nightmail.cli.server_backups import (
-    TRANSFER_S,
     copies_of,
     fetched,
     forget_backup,
@@ -35,7 +34,7 @@ from nightmail.cli.server_backups import (
 )
 from nightmail.cli.sizes import size_words
 from nightmail.cli.unlocking import can_ask
-from nightmail.cli.waiting import timeout_option
+from nightmail.cli.waiting import TRANSFER_S, timeout_option
 from nightmail.client.backup.automatic import check_interval, whole_path
 from nightmail.client.backup.looking import BackupInfo, OpenBackup, kept_by, open_backup, open_own
 from nightmail.client.backup.making import BackupMade, Progress, make_backup, state_with
