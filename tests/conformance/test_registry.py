@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 import pytest
 
 from nightmail.engine.ports import HELD, Seat
+from tests.engines.redis import OnRedis
+from tests.engines.started import StartedEngines
 
 from .registry_rig import HERE, SEAT_MS, THERE, InMemory, Rig, Simulated
 
@@ -18,9 +20,16 @@ SLACK_MS = 300
 """A real engine's time goes on between two questions."""
 
 
-@pytest.fixture(params=[InMemory, Simulated], ids=["memory", "simulated"])
-def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
-    made: Rig = request.param()
+RIGS: dict[str, Callable[[StartedEngines], Rig]] = {
+    "memory": lambda _: InMemory(),
+    "simulated": lambda _: Simulated(),
+    "redis": OnRedis,
+}
+
+
+@pytest.fixture(params=list(RIGS))
+def rig(request: pytest.FixtureRequest, engines: StartedEngines) -> Iterator[Rig]:
+    made = RIGS[request.param](engines)
     yield made
     made.close()
 

@@ -22,6 +22,7 @@ from nightmail.api.media.limits import MediaLimits
 from nightmail.engine.clock import ClockLimits
 from nightmail.engine.cluster.cassandra.settings import CassandraSettings
 from nightmail.engine.cluster.kafka.settings import KafkaSettings
+from nightmail.engine.cluster.redis.settings import RedisSettings
 from nightmail.engine.filelog.log import SEGMENT_AGE_MS, SEGMENT_BYTES
 from nightmail.engine.filelog.segment import SECTOR
 from nightmail.engine.loop import LoopLimits
@@ -158,6 +159,7 @@ class Config(Struct, frozen=True):
     cluster: ClusterSettings = ClusterSettings()
     kafka: KafkaSettings = KafkaSettings()
     cassandra: CassandraSettings = CassandraSettings()
+    redis: RedisSettings = RedisSettings()
     log: LogSettings = LogSettings()
 
 
@@ -177,7 +179,7 @@ SECTIONS: dict[str, tuple[type[Struct], ...]] = {
     "accounts": (AccountSettings,),
     "operator": (OperatorSettings,),
     "alerts": (AlertSettings,),
-    "cluster": (ClusterSettings, KafkaSettings, CassandraSettings),
+    "cluster": (ClusterSettings, KafkaSettings, CassandraSettings, RedisSettings),
     "log": (LogSettings,),
 }
 
@@ -213,7 +215,9 @@ BOUNDS: dict[str, Bounds] = {
 }
 """Where 1 to 2**53 is too much or too little."""
 
-SECRETS = frozenset({"token", "secret", "webhook_secret", "s3_secret_key", "kafka_password", "cql_password"})
+SECRETS = frozenset(
+    {"token", "secret", "webhook_secret", "s3_secret_key", "kafka_password", "cql_password", "redis_password"}
+)
 
 
 def _collect() -> Iterator[Setting]:
@@ -454,5 +458,6 @@ def _build(values: dict[str, Value]) -> Config:
         cluster=made("cluster", ClusterSettings),
         kafka=made("cluster", KafkaSettings),
         cassandra=made("cluster", CassandraSettings),
+        redis=made("cluster", RedisSettings),
         log=made("log", LogSettings),
     )

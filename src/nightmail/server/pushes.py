@@ -7,6 +7,7 @@ Never:   logs a credential, or says anything of what a file holds.
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,7 +42,10 @@ class NodePushes:
 
     def start(self, folder: Path) -> None:
         """Before the first push. A folder that is refused gets no new files."""
-        secret = secret_from(self._settings.secret, folder / SECRET_FILE)
+        self.start_with(secret_from(self._settings.secret, folder / SECRET_FILE))
+
+    def start_with(self, secret: str) -> None:
+        """With a secret that all nodes of a cluster have: a device has one pseudonym."""
         self.providers.pseudonyms = Pseudonyms(secret.encode())
         self.waker.begin_grace()
 
@@ -52,6 +56,11 @@ class NodePushes:
 
     def close(self) -> None:
         self.providers.close()
+
+
+def derived(secret: str) -> str:
+    """For a cluster whose settings have no `push.secret`: from one that they must have."""
+    return hmac.digest(secret.encode(), b"push.secret", "sha256").hex()
 
 
 def _setup(settings: PushSettings, limits: Http2Limits) -> ProviderSetup:

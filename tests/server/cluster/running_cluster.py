@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -26,8 +26,8 @@ class RunningCluster:
         return [node.url for node in self.nodes]
 
 
-def write_settings(file: Path, engines: StartedEngines, more: str = "") -> None:
-    """`more`: further sections."""
+def write_settings(file: Path, engines: StartedEngines, more: str = "", cluster: str = "") -> None:
+    """`more`: further sections; `cluster`: further settings of that section."""
     host, port = engines.address("cassandra").split(":")
     file.write_text(f"""
 [cluster]
@@ -41,6 +41,7 @@ keyspace = "{engines.new_name("keyspace")}"
 copies = 1
 shards = {SHARDS}
 buckets = 16
+{cluster}
 [accounts]
 secret = "{SECRET}"
 [schedule]
@@ -55,15 +56,19 @@ checkpoint_ms = 1000
 
 @contextmanager
 def running_cluster(
-    engines: StartedEngines, folder: Path, count: int, more: str = ""
+    engines: StartedEngines, folder: Path, count: int, more: str = "", cluster: str = "",
+    flags: Mapping[str, object] | None = None,
 ) -> Iterator[RunningCluster]:  # fmt: skip
     file = folder / "cluster.toml"
-    write_settings(file, engines, more)
+    write_settings(file, engines, more, cluster)
     asyncio.run(make_cluster(load(file).config))
     with ExitStack() as running:
         nodes = [
             running.enter_context(
-                RunningServer({"config": file, "server.node": f"node{n}", "log.level": "info"}, folder / f"node{n}")
+                RunningServer(
+                    {"config": file, "server.node": f"node{n}", "log.level": "info", **(flags or {})},
+                    folder / f"node{n}",
+                )
             )
             for n in range(1, count + 1)
         ]

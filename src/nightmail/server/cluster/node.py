@@ -31,7 +31,6 @@ from nightmail.engine.cluster.kafka.membership import GroupMembership
 from nightmail.engine.cluster.kafka.topics import count_shards
 from nightmail.engine.cluster.links.exchange import Exchange
 from nightmail.engine.cluster.links.grpc_links import GrpcLinks
-from nightmail.engine.memory import MemoryRegistry
 from nightmail.engine.ports import EngineError
 from nightmail.model.clock import ClockSeen, ClockState
 from nightmail.model.ledger import CopyLedger
@@ -42,9 +41,11 @@ from nightmail.server.message_counts import MessageCounts
 from nightmail.server.observe import log
 from nightmail.server.operator import operator_token
 from nightmail.server.private_files import make_private
+from nightmail.server.pushes import derived
 from nightmail.server.shard_totals import ShardTotals, add_up
 
 from .credentials import credentials_of
+from .registry import NodeRegistry
 from .shards import OwnedShards
 from .view import ClusterNodeView, cluster_metrics
 from .watched_log import WatchedSharedLog
@@ -89,20 +90,22 @@ class ClusterNode(NodeFront):
         self.desk = desk = ClusterDesk(
             self.log, self.exchange, AnswerLines(self.nodes.number, os.urandom, pace), clock, pace
         )
-        registry = MemoryRegistry(config.gateway.silence_ms)
-        # Without a registry that all nodes share nobody knows who is connected elsewhere: no node pushes.
-        self._make_front(desk, registry, None, self.folder, wakes=False)
-        assert self.calls and self.media
+        self.registry = NodeRegistry(
+            config.redis, self.nodes.number, self.exchange, config.gateway.silence_ms, self._guard
+        )
+        self._make_front(desk, self.registry.registry, None, self.folder, wakes=True)
+        assert self.calls and self.pushes and self.media
         self._make_figures(MessageCounts(None))
         desk.attend(self.gateway)
         self.exchange.attend(self.gateway, desk.take_answers, desk.owner_changed)
         self.shards = OwnedShards(
             shards, self.log, store, self.exchange, self.nodes, config.loop, config.fold, self._newest_fold,
-            self.figures, self.message_counts, self._post, self.calls.on_call, self.media.keeper.on_bytes,
-            self._guard.fall,
+            self.figures, self.message_counts, self._post, self.calls.on_call, self.pushes.waker,
+            self.media.keeper.on_bytes, self._guard.fall,
         )  # fmt: skip
         self._closers.append(self.shards.close)
         await self.calls.start(self.folder)
+        self.pushes.start_with(config.push.secret or derived(config.accounts.secret))
         self._make_listener(token, config.accounts.secret, ClusterNodeView(self))
         await self.listener.start()
         port = await self.links.start(f"{config.cluster.node_host}:{config.cluster.node_port}")
@@ -184,6 +187,8 @@ class ClusterNode(NodeFront):
             return
         for close in reversed((self._close_front, *self._closers)):
             await self._event_loop.run_in_executor(None, close)
+        if hasattr(self, "registry"):
+            await self.registry.close()
         if hasattr(self, "links"):
             await self.links.close()
         if hasattr(self, "nodes"):
@@ -202,6 +207,7 @@ class ClusterNode(NodeFront):
         self.shards.tick()
         self.desk.tick()
         self.nodes.tick()
+        self.registry.tick()
         self.exchange.announce()
         self._soon()
 

@@ -25,6 +25,7 @@ from nightmail.engine.worker import Worker
 from nightmail.model.clock import ClockSeen
 from nightmail.model.effects import Call, LookForBytes, RemoveBytes
 from nightmail.model.limits import FoldLimits
+from nightmail.outlets.push.waker import PushWaker
 from nightmail.server.heart import clock, pace
 from nightmail.server.message_counts import MessageCounts
 from nightmail.server.observe import Figures, LogWatcher, log
@@ -71,6 +72,9 @@ class ShardWatcher(OwnerWatcher):
     def on_call(self, call: Call) -> None:
         self._shards.on_call(call)
 
+    def on_wake(self, device: int) -> None:
+        self._shards.waker.wake(device)
+
     def on_bytes(self, effect: RemoveBytes | LookForBytes) -> None:
         self._shards.on_bytes(effect)
 
@@ -82,13 +86,13 @@ class OwnedShards:
     def __init__(
         self, count: int, log: SharedLog, store: WideStore, exchange: Exchange, nodes: Nodes, limits: LoopLimits,
         fold_limits: FoldLimits, newest_fold: int, figures: Figures, counts: MessageCounts, post: Post,
-        on_call: Callable[[Call], None], on_bytes: Callable[[RemoveBytes | LookForBytes], None],
+        on_call: Callable[[Call], None], waker: PushWaker, on_bytes: Callable[[RemoveBytes | LookForBytes], None],
         on_stopped: Callable[[EngineError], None],
     ) -> None:  # fmt: skip
         self._count, self._log, self._store, self._exchange, self._nodes = count, log, store, exchange, nodes
         self._limits, self._fold_limits, self._newest_fold, self._post = limits, fold_limits, newest_fold, post
         self.figures, self.on_call, self.on_bytes, self.on_stopped = figures, on_call, on_bytes, on_stopped
-        self._counts, self.growth = counts, LedgerGrowth()
+        self._counts, self.growth, self.waker = counts, LedgerGrowth(), waker
         self._aside = Worker(post, "aside")
         self._letters: dict[int, Mapping[str, int]] = {}
         """Shard → its dead letters by error."""
@@ -103,6 +107,7 @@ class OwnedShards:
         for shard in shards:
             if shard not in self.owners:
                 self._since[shard] = pace()
+                self.waker.begin_grace(shard)  # Devices of the node that had it are on their way.
                 self.owners[shard] = self._make(shard)
         log.info("shards gained", extra={"gained": sorted(shards), "owned": len(self.owners)})
 

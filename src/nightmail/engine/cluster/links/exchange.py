@@ -11,6 +11,7 @@ Of two that claim a shard the one that said so last is asked; a stale route cost
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import cast
 
 import msgspec
@@ -64,6 +65,8 @@ Packet = tuple[int, list[Frame]]
 """The number of the node that sends, and what it says."""
 _packet = msgspec.msgpack.Decoder(Packet)
 GREW, CHANGED, DISMISSED, LOW = range(4)
+NO_SHARD = -1
+"""In a question to a node itself."""
 
 
 class Exchange:
@@ -90,6 +93,8 @@ class Exchange:
         self._answers: dict[int, list[tuple[int, Said]]] = {}
         self._waiting: dict[int, Callable[[bytes], None]] = {}
         self._asked = 0
+        self.answers: dict[str, Callable[[int, bytes], bytes]] = {}
+        """What this node answers by itself, to a node, by the name of the question."""
         self._said: dict[int, int] = {}
         """What was last said of this node's shards."""
         self.refused = 0
@@ -110,15 +115,21 @@ class Exchange:
         if (node := self._routes.get(shard)) is None:
             return None
 
-        def ask(name: str, arguments: bytes, on_reply: Callable[[bytes], None] | None) -> None:
-            self._asked += 1
-            if on_reply:
-                self._waiting[self._asked] = on_reply
-                if len(self._waiting) > REPLIES_WAITED:
-                    del self._waiting[next(iter(self._waiting))]
-            self._say(node, QuestionFrame(self._asked, shard, name, arguments))
+        return cast("OwnerQuestions", RemoteOwner(partial(self._ask, node, shard)))
 
-        return cast("OwnerQuestions", RemoteOwner(ask))
+    def _ask(
+        self, node: int, shard: int, name: str, arguments: bytes, on_reply: Callable[[bytes], None] | None
+    ) -> None:
+        self._asked += 1
+        if on_reply:
+            self._waiting[self._asked] = on_reply
+            if len(self._waiting) > REPLIES_WAITED:
+                del self._waiting[next(iter(self._waiting))]
+        self._say(node, QuestionFrame(self._asked, shard, name, arguments))
+
+    def ask_node(self, node: int, name: str, arguments: bytes, on_reply: Callable[[bytes], None]) -> None:
+        """What concerns the node itself. A node that does not know the question, as an older one, does not answer."""
+        self._ask(node, NO_SHARD, name, arguments, on_reply)
 
     def fold(self, shard: int) -> int:
         own = self.owners.get(shard)
@@ -225,6 +236,9 @@ class Exchange:
                     self._route(node, folds)
 
     def _answer(self, node: int, question: QuestionFrame) -> None:
+        if question.shard == NO_SHARD:
+            self._answer_itself(node, question)
+            return
         own = self.owners.get(question.shard)
         if own is None or own.mailboxes is None:
             return  # It has just gone elsewhere: the desk asks again.
@@ -235,6 +249,14 @@ class Exchange:
         try:
             put(own.mailboxes, question.name, question.arguments, reply)
         except (msgspec.DecodeError, KeyError):
+            self.refused += 1
+
+    def _answer_itself(self, node: int, question: QuestionFrame) -> None:
+        answer = self.answers.get(question.name)
+        try:
+            if answer:
+                self._say(node, ReplyFrame(question.number, answer(node, question.arguments)))
+        except msgspec.DecodeError:
             self.refused += 1
 
     def _route(self, node: int, folds: Mapping[int, int]) -> None:
