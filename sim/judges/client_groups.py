@@ -34,7 +34,7 @@ def check_groups(town: Town) -> None:
             _check_handed(town, device, group, messages)
     counted = set[int]() if town.habits.forges else {group for group in story.groups if story.always_counted(group)}
     for message in story.messages.values():
-        if message.by in devices:
+        if message.by in devices and message.id not in town.later.scheduled:  # those have a verdict of their own
             _check_fate(town, devices[message.by], message)
             if message.group in counted:  # a server that lies can keep to itself who has what
                 _check_heard(town, devices[message.by], message)
@@ -74,6 +74,8 @@ def _check_may_show(town: Town, device: int, message: GroupMessage) -> None:
     """Nobody but members opens anything; and everybody sees one number and one stamp."""
     roster, history, account = town.story.roster(message.head), town.story.handed, account_of(device)
     shown = town.story.shown[device][message.id]
+    if message.id in town.later.scheduled and account == account_of(message.by):
+        return  # Every own device knows it since it was scheduled.
     if roster is None or account not in roster.members:
         raise town.history.broke("nobody else can open it", f"{history_name(town, device)} shows {message.id}")
     if message.answer is not None and message.is_sent:

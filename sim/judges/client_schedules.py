@@ -17,13 +17,15 @@ from nightmail.client.messages import Message, Tick
 from nightmail.client.schedule_events import CancelRefused, ScheduleChanged
 from nightmail.client.store.rows import MessageNumber, Missed
 from nightmail.client.store.schedule_rows import ScheduledRow
+from nightmail.model.group_chain import is_group
 from nightmail.model.ids import SERVER, account_of
 from nightmail.model.records import Resealed, SaidByDevices, Scheduled
 from nightmail.model.rows import Entry, PendingReceipt
-from nightmail.model.schedule_rows import SCHEDULED_FROM, PairContent, ScheduleState
-from nightmail.model.words import Lane, MessageState
+from nightmail.model.schedule_rows import SCHEDULED_FROM, GroupContent, ScheduleState
+from nightmail.model.words import MessageState
 from sim.world.world import Broken
 
+from .group_history import Place
 from .history import Key
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from sim.world.town import Town
 
 EARLY, ZERO, CANCELLED = "never before its time", "never zero times", "never after a cancel"
-MAY_FAIL = frozenset({"stale_devices", "device_removed", "time_past", "outcome_unknown"})
+MAY_FAIL = frozenset({"stale_devices", "device_removed", "time_past", "outcome_unknown", "not_member"})
 """Why a message for later may come to nothing here: nobody was there to seal it again, or its device was lost."""
 
 
@@ -47,19 +49,25 @@ class Later:
     cancelled: bool = False
     """A person was told that it is taken back."""
     n: int = 0
-    handed: dict[int, tuple[Lane, int]] = field(default_factory=dict[int, tuple[Lane, int]])
-    """Device → the place in its mailbox."""
-    failed: set[int] = field(default_factory=set[int])
-    """Devices that its author was told it has failed on."""
+    handed: dict[int, Place] = field(default_factory=dict[int, Place])
+    """Device → the place in its mailbox, or in the group's log."""
+    keys: set[tuple[int, int, int]] = field(default_factory=set[tuple[int, int, int]])
+    """(by, to, n) of it, as its author or a recipient was told."""
 
 
 class ScheduleStory:
     def __init__(self) -> None:
         self.scheduled: dict[str, Later] = {}
-        self.by_number: dict[tuple[int, int, int], Later] = {}
-        """(by, to, n)"""
+        self._failed: defaultdict[tuple[int, int, int], set[int]] = defaultdict(set)
+        """(by, to, n) → devices that its author was told it has failed on."""
         self.shown: defaultdict[int, dict[str, int]] = defaultdict(dict)
         """Device → message → its stamp there."""
+
+    def failed_on(self, later: Later) -> set[int]:
+        return {device for key in later.keys for device in self._failed[key]}
+
+    def note_failed(self, by: int, to: int, n: int, device: int) -> None:
+        self._failed[by, to, n].add(device)
 
     def is_shown(self, device: int, message_id: str) -> bool:
         return message_id in self.shown.get(device, ())
@@ -77,15 +85,19 @@ class ScheduleTap:
         return self._history.broke(promise, f"{self._device.name} {what}")
 
     def says(self, body: SaidByDevices) -> None:
-        if isinstance(body, Scheduled | Resealed) and isinstance(body.content, PairContent):
-            later = self._story.scheduled.get(body.id)
-            if later is None:
-                raise self._broke("durable before it is sent", f"schedules {body.id}")
+        if not isinstance(body, Scheduled | Resealed):
+            return
+        later = self._story.scheduled.get(body.id)
+        if later is None:
+            raise self._broke("durable before it is sent", f"schedules {body.id}")
+        if in_group := isinstance(body.content, GroupContent):
+            self._device.groups.seals(body.id, later.row.to, body.content)
+        else:
             later.sealed_for |= {envelope.device for envelope in body.content.envelopes}
-            if isinstance(body, Resealed):
-                self._world.hit("sealed again for later")
+        if isinstance(body, Resealed):
+            self._world.hit("sealed again for later" + " in a group" * in_group)
 
-    def hears(self, lane: Lane, seq: int, entry: Entry) -> bool:
+    def hears(self, place: Place, entry: Entry) -> bool:
         """Whether the entry was scheduled; then it is judged."""
         if entry.n <= SCHEDULED_FROM:
             return False
@@ -96,12 +108,12 @@ class ScheduleTap:
             raise self._broke(EARLY, f"was given {entry.id}, {later.row.deliver_at - entry.at} ms before its time")
         if later.cancelled:
             raise self._broke(CANCELLED, f"was given {entry.id}")
-        if later.handed.setdefault(self._device.me.device, (lane, seq)) != (lane, seq):
+        if later.handed.setdefault(self._device.me.device, place) != place:
             raise self._broke("nothing twice", f"was given {entry.id} under two numbers")
         if (later.n or entry.n) != entry.n:
             raise self._broke("nothing twice", f"was given {entry.id} as {entry.n}, and others as {later.n}")
         later.n = entry.n
-        self._story.by_number[entry.by, entry.to, entry.n] = later
+        later.keys.add((entry.by, entry.to, entry.n))
         return True
 
     def news(self, change: PendingReceipt) -> bool:
@@ -114,8 +126,8 @@ class ScheduleTap:
     def receipt(self, key: Key, device: int, state: MessageState) -> bool:
         """Whether a receipt is about a message for later."""
         by, to, _, n = key
-        if n > SCHEDULED_FROM and state is MessageState.FAILED and (later := self._story.by_number.get((by, to, n))):
-            later.failed.add(device)
+        if n > SCHEDULED_FROM and state is MessageState.FAILED:
+            self._story.note_failed(by, to, n, device)
         return n > SCHEDULED_FROM
 
     def written(self, row: Written) -> bool:
@@ -124,10 +136,14 @@ class ScheduleTap:
         if isinstance(row, ScheduledRow):
             if row.id not in story.scheduled:
                 story.scheduled[row.id] = Later(row, self._device.me.account)
+                if is_group(row.to):
+                    self._device.groups.schedules(row)
                 self._world.tell(self._device.name, f"schedules {row.id} to {row.to:x} for {row.deliver_at}")
                 self._world.hit("scheduled")
             return True
         if isinstance(row, MessageNumber):
+            if later := story.scheduled.get(row.id):
+                later.keys.add((row.by, row.to, row.n))
             return row.n > SCHEDULED_FROM
         if isinstance(row, Missed) or not isinstance(row, Message) or row.id not in story.scheduled:
             return False
@@ -193,14 +209,17 @@ def _check_fate(town: Town, name: str, later: Later, row: ScheduledRow) -> None:
         if later.handed:
             raise town.history.broke("ticks are true", f"{row.id} was delivered, and is {row.state.name} on {name}")
         return
+    if is_group(row.to):
+        return  # Who was a member is handed it, and shows it: `client_groups` judges.
     recipients = [device for device in town.devices if account_of(device.me.device) == row.to]
-    if not any(device.me.device in later.handed for device in recipients) and not (later.failed or later.handed):
+    failed = town.later.failed_on(later)
+    if not any(device.me.device in later.handed for device in recipients) and not (failed or later.handed):
         raise town.history.broke(ZERO, f"{row.id} is delivered, and nobody was handed it")
     for device in recipients:
         number = device.me.device
-        if number in later.handed and number not in later.failed and not town.later.is_shown(number, row.id):
+        if number in later.handed and number not in failed and not town.later.is_shown(number, row.id):
             raise town.history.broke(ZERO, f"{device.name} was handed {row.id}, and does not show it")
-        if number in later.sealed_for and number not in later.handed and number not in later.failed:
+        if number in later.sealed_for and number not in later.handed and number not in failed:
             if device.seen.gaps or town.later.is_shown(number, row.id):
                 continue
             raise town.history.broke(ZERO, f"{row.id} was sealed for {device.name}, which was never handed it")
@@ -209,7 +228,9 @@ def _check_fate(town: Town, name: str, later: Later, row: ScheduledRow) -> None:
 def _check_own(town: Town, device: Device, later: Later) -> None:
     """A delivered message stands in its author's history."""
     own = device.store.message(later.row.id)
+    if own is None and later.row.id in device.timers.ended:
+        return
     if own is None or own.state in (Tick.PENDING, Tick.FAILED):
-        if own is not None and later.failed:
+        if own is not None and town.later.failed_on(later):
             return
         raise town.history.broke("ticks are true", f"{device.name} shows {later.row.id} as {own!r}")

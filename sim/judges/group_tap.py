@@ -18,6 +18,7 @@ from nightmail.client.groups.waiting import ERRAND as WAITING
 from nightmail.client.messages import Message, Tick
 from nightmail.client.store.group_rows import GroupRow, GroupStanding
 from nightmail.client.store.rows import MessageNumber, Outgoing
+from nightmail.client.store.schedule_rows import ScheduledRow
 from nightmail.e2ee.groups.sealing import decode_group_message
 from nightmail.e2ee.state import decode_membership
 from nightmail.model.answers import Done, GroupAccepted, GroupHead, Said
@@ -37,6 +38,8 @@ from nightmail.model.records import (
 from nightmail.model.refusals import NotMember, StaleGroup
 from nightmail.model.roster import Roster
 from nightmail.model.rows import GroupEntry, PendingReceipt
+from nightmail.model.schedule_rows import GroupContent
+from nightmail.model.words import Lane
 from nightmail.wire.items import Answered, Ask, GroupLog, LogRun
 from sim.world.device_store import Written
 from sim.world.world import Broken
@@ -88,7 +91,7 @@ class GroupTap:
             case GroupMade() | GroupChanged():
                 self._story.sign(body.blob)
             case GroupSent():
-                self._seals(body)
+                self._sends(body)
             case GroupSealed():
                 self._seals_for_some(body)
             case GroupAcked() | GroupRead() | Acked():
@@ -99,31 +102,39 @@ class GroupTap:
                 return
         self._asked[item.ref] = body
 
-    def _seals(self, sent: GroupSent) -> None:
-        """One ciphertext for everybody: each place of a chain seals once, and only members hold the chain."""
+    def _sends(self, sent: GroupSent) -> None:
         message = self._story.messages.get(sent.id)
-        if message is None or (message.group, message.lane) != (sent.group, sent.lane):
+        if message is None or message.lane != sent.lane:
             raise self._broke("durable before it is sent", f"says {sent.id} to {sent.group:x}")
-        found, sealed = decode_group_message(sent.ciphertext), sha256(sent.ciphertext).digest()
-        if self._story.sealed.setdefault((found.key_id, found.number), sealed) != sealed:
-            raise self._broke("no key twice", f"sealed {sent.id} with the key of another message")
-        if (found.head, found.epoch) != (sent.head, sent.epoch):
-            raise self._broke("sealed as it is sent", f"seals {sent.id} for another place of the chain")
-        if sent.head in message.heads:
+        self.seals(sent.id, sent.group, sent)
+
+    def seals(self, message_id: str, group: int, sealed: GroupSent | GroupContent) -> None:
+        """One ciphertext for everybody: each place of a chain seals once, and only members hold the chain."""
+        message = self._story.messages.get(message_id)
+        if message is None or message.group != group:
+            raise self._broke("durable before it is sent", f"says {message_id} to {group:x}")
+        found, digest = decode_group_message(sealed.ciphertext), sha256(sealed.ciphertext).digest()
+        if self._story.sealed.setdefault((found.key_id, found.number), digest) != digest:
+            raise self._broke("no key twice", f"sealed {message_id} with the key of another message")
+        if (found.head, found.epoch) != (sealed.head, sealed.epoch):
+            raise self._broke("sealed as it is sent", f"seals {message_id} for another place of the chain")
+        if sealed.head in message.heads:
             return
-        message.heads.add(sent.head)
+        message.heads.add(sealed.head)
         if len(message.heads) > 1:
             self._world.hit("sealed again for other members")
-        self._check_holders(sent, found.key_id)
+        self._check_holders(message, sealed.head, found.key_id)
 
-    def _check_holders(self, sent: GroupSent, key_id: bytes) -> None:
-        roster = self._story.roster(sent.head) or (self._rosters.get(sent.group) if self._lies else None)
+    def _check_holders(self, message: GroupMessage, head: bytes, key_id: bytes) -> None:
+        roster = self._story.roster(head) or (self._rosters.get(message.group) if self._lies else None)
         if roster is None:
-            raise self._broke("only signed changes", f"seals {sent.id} for members that nobody signed")
+            raise self._broke("only signed changes", f"seals {message.id} for members that nobody signed")
         named = self._named_before | self._named()
         for holder in self._story.holders.get(key_id, ()):
             if account_of(holder) not in roster.members or holder not in named:
-                raise self._broke("nobody else can open it", f"seals {sent.id} with a chain that {holder:x} was handed")
+                raise self._broke(
+                    "nobody else can open it", f"seals {message.id} with a chain that {holder:x} was handed"
+                )
 
     def _named(self) -> set[int]:
         """The devices that the lists name which it believes; a device that seals nothing believes none."""
@@ -185,6 +196,9 @@ class GroupTap:
         if not entry.by or entry.of is not None or not entry.group_seq:
             return
         message = self._story.messages.get(entry.id)
+        was_scheduled = self._device.later.hears(place, entry)
+        if was_scheduled and message is not None and account_of(message.by) == account_of(entry.by):
+            message.by = entry.by  # The device that has sealed it last.
         if message is None or (message.by, message.group, message.lane) != (entry.by, entry.to, entry.lane):
             raise self._broke("no ghost", f"was given {entry.id}, which nobody sent so")
         message.head = decode_group_message(entry.ciphertext).head
@@ -233,6 +247,11 @@ class GroupTap:
                 row.id, self._device.me.device, row.to, row.lane, content, bool(row.content), self._world.now
             )
             self._world.tell(self._device.name, f"writes {row.id} to group {row.to:x} in {row.lane.name}")
+
+    def schedules(self, row: ScheduledRow) -> None:
+        """A message for later to a group is durable here for the first time."""
+        me = self._device.me.device
+        self._story.messages[row.id] = GroupMessage(row.id, me, row.to, Lane.NORMAL, row.body, False, self._world.now)
 
     def _shows(self, row: Message) -> None:
         message = self._story.messages.get(row.id)

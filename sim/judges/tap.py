@@ -244,7 +244,7 @@ class Tap:
         if isinstance(entry, GroupEntry):
             self._device.groups.hear((lane, seq), entry)
             return
-        if self._device.later.hears(lane, seq, entry):
+        if self._device.later.hears((lane, seq), entry):
             return
         key = (entry.by, entry.to, lane, entry.n)
         before = self._seen.arrived.get(key)

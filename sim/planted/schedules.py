@@ -88,7 +88,7 @@ BUGS = (
     ), TESTS),
     _bug("a schedule is forgotten while its dead letter waits", edit(
         forgetting._is_over, "0 < schedule.next_at <= state.now", "schedule.next_at <= state.now",
-    )),
+    ), TESTS),
     _bug("a page is swept once", edit(
         forgetting.step_swept, "state.derived.append(SchedulesSwept(account, swept.page, page.sweep_at))", "pass",
     ), TESTS),

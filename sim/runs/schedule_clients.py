@@ -1,4 +1,4 @@
-"""Many worlds of sealed devices that schedule messages to each other, one verdict.
+"""Many worlds of sealed devices that schedule messages to each other and into groups, one verdict.
 
     python -m sim.runs.schedule_clients --mode node --seeds 100
     python -m sim.runs.schedule_clients --mode cluster --seed 17 --seeds 1
@@ -20,14 +20,16 @@ PEOPLE = 3
 OFF = CALM | {"block", "lie", "guess", "forge_entries", "forge_lists", "forge_keys"}
 """Blocks, liars and a server that lies are judged in worlds without schedules."""
 MUST_HAPPEN = (
-    "device removed", "linked by a code", "news of a schedule", "not cancelled: already_sent", "schedule cancelled",
-    "schedule delivered", "schedule failed: stale_devices", "schedule stale", "scheduled", "sealed again for later",
-    "started over", "undecryptable",
+    "linked by a code", "news of a schedule", "not cancelled: already_sent", "schedule cancelled",
+    "schedule delivered", "schedule failed: not_member", "schedule failed: stale_devices", "schedule stale",
+    "scheduled", "sealed again for later", "sealed again for later in a group", "started over", "undecryptable",
 )  # fmt: skip
 
 
 def plan_of(mode: str, seed: int, seconds: float = 0, people: int = 0, off: frozenset[str] = frozenset()) -> Plan:
-    return Plan(mode, seed, people or PEOPLE, seconds or SECONDS[mode], off | OFF, sealed=True, schedules=True)
+    """Every other world has groups, too."""
+    seconds = seconds or SECONDS[mode]
+    return Plan(mode, seed, people or PEOPLE, seconds, off | OFF, sealed=True, groups=seed % 2 == 0, schedules=True)
 
 
 WORLDS = ClientWorlds("schedule_clients", __doc__, plan_of, MUST_HAPPEN)

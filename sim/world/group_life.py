@@ -88,7 +88,7 @@ class GroupLife:
         chance = self.world.chance
         if chance.random() >= SHARE:
             return False
-        joined = [row.group for row in device.store.groups() if row.standing is GroupStanding.JOINED]
+        joined = joined_groups(device)
         if len(self.town.story.groups) < MOST_GROUPS and self._tried_at + PATIENCE_MS < self.world.now:
             self._make(device)
         elif not joined:
@@ -163,9 +163,8 @@ class GroupLife:
 
     def write_to_all(self, device: Device) -> None:
         """Once to each group that it is in."""
-        for row in device.store.groups():
-            if row.standing is GroupStanding.JOINED:
-                self.write(device, row.group)
+        for group in joined_groups(device):
+            self.write(device, group)
 
     def _add(self, device: Device, group: int, account: int) -> None:
         def added(said: int | ClientError) -> None:
@@ -183,6 +182,10 @@ class GroupLife:
         word = "done" if isinstance(said, int) else said.__class__.__name__
         self.world.hit(f"{deed}: {word}")
         self.world.tell(device.name, f"{deed}: {word}")
+
+
+def joined_groups(device: Device) -> list[int]:
+    return [row.group for row in device.store.groups() if row.standing is GroupStanding.JOINED]
 
 
 def _departure(roster: Roster, account: int) -> Departure:

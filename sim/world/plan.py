@@ -60,7 +60,7 @@ class Plan:
 
     def command(self) -> str:
         """What lives exactly this plan through: nothing of it is left to the campaign's own defaults."""
-        command = "group_clients" if self.groups else "schedule_clients" if self.schedules else "campaign"
+        command = "schedule_clients" if self.schedules else "group_clients" if self.groups else "campaign"
         words = [f"{PYTHON} -m sim.runs.{command} --mode {self.mode} --seed {self.seed} --seeds 1"]
         if self.people:
             words.append(f"--people {self.people}")

@@ -13,6 +13,7 @@ from nightmail.e2ee.content import Content
 from nightmail.model.words import Kind
 
 from .front import Limits
+from .group_life import joined_groups
 
 if TYPE_CHECKING:
     from .device import Device
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 SHARE = 0.3
 """Of what a device does, so much is about messages for later."""
 CANCELS = 0.3
+IN_GROUPS = 0.6
+"""Of a device that is in a group, so many go there."""
 AHEAD_MS = ((0, 300), (300, 5_000), (5_000, 30_000))
 OPEN = 12
 """So many of a device wait at most."""
@@ -51,8 +54,10 @@ class ScheduleLife:
 
     def _schedule(self, device: Device) -> None:
         chance = self.world.chance
-        peer = chance.choice([person for person in self.town.people if person is not device.person]).account
+        to = chance.choice([person for person in self.town.people if person is not device.person]).account
+        if (joined := joined_groups(device)) and chance.random() < IN_GROUPS:
+            to = chance.choice(joined)
         self._count += 1
         text = f"{device.name} later {self._count}"
         at = self.world.now + chance.randint(*chance.choice(AHEAD_MS))
-        device.do(lambda machine: machine.schedule(peer, Content(Kind.TEXT, text), at, device.now, life_ms=0))
+        device.do(lambda machine: machine.schedule(to, Content(Kind.TEXT, text), at, device.now, life_ms=0))

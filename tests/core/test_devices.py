@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from nightmail.core.devices import FORMER_KEPT
 from nightmail.model.answers import Accepted, Done, Joined
 from nightmail.model.effects import Dismissed, ReceiptsGrew
 from nightmail.model.ids import DEVICES_EVER, SERVER, account_id, device_id
@@ -30,7 +31,7 @@ from nightmail.model.refusals import (
 )
 from nightmail.model.rows import Account, Device, Kept, Mailbox, PendingReceipt, PendingReceipts
 from nightmail.model.words import Lane, MessageState, Platform, Reason
-from tests.core.world import START, Person, World, sealed
+from tests.core.world import START, Memory, Person, World, sealed
 
 NORMAL, HIGH = Lane
 CLI, IOS = Platform.CLI, Platform.IOS
@@ -105,6 +106,33 @@ def test_linking_again_with_the_same_token_is_answered_with_the_same_device(worl
     first = world.do(alice[1], linked())
     assert world.do(alice[1], linked()) == first == Joined(device_id(ALICE, 2), 1)
     assert world.do(alice[1], linked(token=b"third")) == Joined(device_id(ALICE, 3), 1)
+
+
+@pytest.mark.parametrize("memory", Memory)
+def test_the_request_of_a_device_that_was_removed_comes_late_and_lets_nobody_join(memory: Memory) -> None:
+    """A cluster may take a request twice: its first answer was lost, and the log had it all the same."""
+    world = World(2, memory, fold=8)
+    alice = world.join("alice", devices=3)
+    world.do(alice[1], Unlinked(alice[2]))
+    before = alice_of(world)
+    second = Linked(ALICE, 102, b"token 2", "another", Platform.CLI)
+    assert world.do(alice[1], second) == Joined(alice[2], before.list_version)
+    again = Registered(ALICE, "alice", 109, b"new", "phone", Platform.CLI, verified=True)
+    assert world.do(SERVER, again) == Joined(device_id(ALICE, 4), 4)
+    first = Registered(ALICE, "alice", 101, b"token 1", "phone", Platform.CLI, verified=True)
+    assert world.do(SERVER, first) == Joined(alice[1], 4)
+    assert list(alice_of(world).devices) == [device_id(ALICE, 4)]
+
+
+def test_only_the_devices_that_were_removed_last_are_remembered() -> None:
+    world = World(2, Memory.KEEPS, fold=8)
+    alice = world.join("alice", devices=2)
+    for index in range(3, 4 + FORMER_KEPT):
+        world.do(alice[1], linked(token=f"{index}".encode()))
+        world.do(alice[1], Unlinked(device_id(ALICE, index)))
+    assert [former.device for former in alice_of(world).former] == [
+        device_id(ALICE, index) for index in range(4, 4 + FORMER_KEPT)
+    ]
 
 
 def test_an_account_can_have_4095_devices_over_its_life(world: World) -> None:

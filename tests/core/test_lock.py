@@ -82,8 +82,9 @@ def test_a_takeover_ends_every_former_device_and_keeps_what_is_the_persons(world
     assert row == Account(
         "alice", devices={new: Device(9, b"new", "new phone", Platform.IOS)}, listed={new: 9}, list_version=4,
         signed_list=b"", blocked=row.blocked, read_receipts=False, next_index=5, lock=Lock(SALT, RIGHT),
-        revision=4, listed_since={new: 4},
+        revision=4, listed_since={new: 4}, former=row.former,
     )  # fmt: skip
+    assert [former.device for former in row.former] == [alice[1], alice[2], alice[3]]
     assert list(row.blocked) == [account_id("eve")]
     assert [effect for effect in world.effects if isinstance(effect, Dismissed)] == [
         Dismissed(alice[1]), Dismissed(alice[2]), Dismissed(alice[3]),

@@ -139,6 +139,11 @@ class Account2(Account1, array_like=True):
     claim: int
 
 
+class Account7(Account2, array_like=True):
+    revision: int
+    listed_since: Any
+
+
 class Stream4(Struct, array_like=True):
     at: int
     lanes: Any
@@ -288,16 +293,22 @@ FORMS: dict[int, dict[Kept, type[Struct]]] = {
     4: {
         Kept.SHARD: Shard4,
         Kept.MAILBOX: Mailbox5,
+        Kept.ACCOUNT: Account7,
         Kept.DEAD_LETTER: DeadLetter4,
         Kept.STREAM: Stream4,
     },
     5: {
         Kept.SHARD: Shard5,
         Kept.MAILBOX: Mailbox5,
+        Kept.ACCOUNT: Account7,
         Kept.DEAD_LETTER: DeadLetter5,
     },
     6: {
         Kept.SHARD: Shard6,
+        Kept.ACCOUNT: Account7,
+    },
+    7: {
+        Kept.ACCOUNT: Account7,
     },
 }
 """Fold → the rows that have grown since, as they were."""

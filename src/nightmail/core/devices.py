@@ -33,7 +33,7 @@ from nightmail.model.refusals import (
     TooManyLinked,
     UnknownDevice,
 )
-from nightmail.model.rows import Account, Device, Kept, Mailbox, Need
+from nightmail.model.rows import Account, Device, FormerDevice, Kept, Mailbox, Need
 
 from .expiry import end_mailbox
 from .keys import end_keys
@@ -42,6 +42,11 @@ from .mailbox import needs_whole
 from .rights import check_listed, check_rights, needs_account
 from .rules import Steps
 from .state import ShardState, missing_row
+
+FORMER_FOLD = 8
+"""Since this one an account remembers devices that were removed."""
+FORMER_KEPT = 8
+"""More than are removed while a request is on its way."""
 
 # --- coming into being ------------------------------------------------------------------------
 
@@ -118,10 +123,14 @@ def _link(state: ShardState, account: Account, new: Linked) -> Joined | TooManyD
 
 
 def _joined_before(account: Account, new: Registered | Linked) -> Joined | None:
-    """The same token again is the same device, asking again."""
+    """The same token again is the same device, asking again; also if it was removed meanwhile, because a cluster may
+    take a request twice, far apart: no device joins by a request that was answered before."""
     for number, device in account.devices.items():
         if device.token == new.token and device.registration == new.registration:
             return Joined(number, account.list_version)
+    for former in account.former if not account.closed else ():
+        if former.token == new.token and former.registration == new.registration:
+            return Joined(former.device, account.list_version)
     return None
 
 
@@ -217,7 +226,10 @@ def _unlink(state: ShardState, account: Account, device: int) -> Said:
     if device not in account.devices:
         # A client that lost the answer asks again: the device is gone already.
         return Done() if index_of(device) < account.next_index else UnknownDevice(device)
-    del account.devices[device]
+    removed = account.devices.pop(device)
+    if state.shard.fold >= FORMER_FOLD and not account.closed:
+        account.former.append(FormerDevice(device, removed.registration, removed.token))
+        del account.former[:-FORMER_KEPT]
     before = dict(account.listed)
     account.listed.pop(device, None)
     if state.knows_groups:

@@ -226,6 +226,14 @@ class Lock(Struct, array_like=True):
     """No PIN is compared before this time: there were too many wrong ones."""
 
 
+class FormerDevice(Struct, frozen=True, array_like=True, gc=False):
+    """A device that was removed: the request that it has joined by may come once more, late."""
+
+    device: int
+    registration: int
+    token: bytes
+
+
 class Account(Struct, array_like=True):
     handle: str
     devices: dict[int, Device] = field(default_factory=dict)
@@ -249,6 +257,8 @@ class Account(Struct, array_like=True):
     """How many times the set of its listed devices has changed since fold 4."""
     listed_since: dict[int, int] = field(default_factory=dict)
     """Device → the revision that listed it; absent: it was listed before."""
+    former: list[FormerDevice] = field(default_factory=list)
+    """The devices that were removed last, since fold 8."""
 
 
 class HandleClaim(Struct, array_like=True):

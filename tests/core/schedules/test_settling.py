@@ -11,7 +11,7 @@ from nightmail.model.limits import DAY_MS
 from nightmail.model.records import CallOutcome, ClockSetBack, Discarded, Record, Replayed, ScheduleCancelled
 from nightmail.model.refusals import InProgress, LetterSettled
 from nightmail.model.schedule_rows import ScheduleState
-from tests.core.schedule_world import CALL_ID, URL, ScheduleWorld
+from tests.core.schedule_world import CALL_ID, URL, ScheduleWorld, call_id
 from tests.core.world import Person
 
 OK, AGAIN, NO = CallOutcome.DELIVERED, CallOutcome.FAILED, CallOutcome.REFUSED
@@ -159,6 +159,18 @@ def test_a_discarded_call_loses_its_content_and_is_forgotten(world: ScheduleWorl
     assert (world.kept_content(ada), world.state(ada)) == (None, FAILED)
     world.wait(7 * DAY_MS)
     assert world.row(ada) is None
+
+
+def test_a_call_whose_letter_waits_stays_when_others_of_its_page_are_forgotten(world: ScheduleWorld) -> None:
+    ada, _, letter = fail_for_good(world)
+    world.schedule_call(ada, 1_000, name=call_id("later"))
+    world.wait(1_000)
+    (call,) = world.calls()
+    world.end_call(call, OK)
+    world.wait(9 * DAY_MS)
+    assert world.row(ada, 2) is None
+    assert world.row(ada) is not None
+    assert world.command(ada, Replayed(letter)) == Done()
 
 
 def test_a_letter_that_nobody_settles_ends_with_its_content(world: ScheduleWorld) -> None:
