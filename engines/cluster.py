@@ -1,4 +1,4 @@
-"""`make run-cluster`: one Kafka, one Cassandra and three Nightmail nodes on loopback, until Ctrl-C.
+"""`make run-cluster`: one Kafka, one Cassandra, one Redis and three Nightmail nodes on loopback, until Ctrl-C.
 
 Knows:   the settings of a cluster to try.
 Touches: the folder of the engines, which keeps the data; the processes it started. All have ended when it returns.
@@ -20,11 +20,12 @@ from .plans import HOST
 NODES = 3
 FIRST_PORT = 8641
 SHARDS = 8
-USED = ("kafka", "cassandra")
+USED = ("kafka", "cassandra", "redis")
 
 
 def settings(ports: Mapping[str, int], secret: str) -> str:
-    """`ports`: where nodes reach each engine."""
+    """`ports`: where nodes reach each engine. Without that of Redis, nodes ask each other who is connected."""
+    redis = f'redis_url = "redis://{HOST}:{ports["redis"]}/0"' if "redis" in ports else ""
     return f"""# Written by a program. Every node reads it.
 [cluster]
 enabled = true
@@ -34,6 +35,7 @@ replicas = 1
 hosts = "{HOST}"
 cql_port = {ports["cassandra"]}
 copies = 1
+{redis}
 [accounts]
 secret = "{secret}"
 [schedule]

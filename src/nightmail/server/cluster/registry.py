@@ -39,14 +39,19 @@ class NodeRegistry:
             log.warning("cluster.redis_url is not set: before each push all nodes are asked who is connected")
 
     @property
+    def is_away(self) -> bool:
+        """Whether there is a Redis, and it does not answer."""
+        return self._link is not None and self.registry.away
+
+    @property
     def failures(self) -> int:
         """Pipelines that Redis did not answer."""
         return self._link.failures if self._link else 0
 
     def tick(self) -> None:
         self.registry.tick()
-        if self._link and self.registry.away != self._was_away:
-            self._was_away = self.registry.away
+        if self.is_away != self._was_away:
+            self._was_away = self.is_away
             if self._was_away:
                 log.warning("Redis does not answer; nodes ask each other who is connected")
             else:

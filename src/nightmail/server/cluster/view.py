@@ -63,6 +63,8 @@ def cluster_metrics(node: ClusterNode) -> Iterator[Metric]:
     yield gauge("cluster_shards_owned", "Shards that this node owns.", len(owners))
     yield gauge("cluster_shards_serving", "Shards that this node serves.", serving)
     yield gauge("cluster_shards_orphaned", "Shards without an owner that this node knows.", node.orphaned)
+    yield gauge("cluster_redis_away", "1 if Redis does not answer.", node.registry.is_away)
+    yield counter("cluster_redis_failures", "Pipelines that Redis did not answer.", node.registry.failures)
     yield counter("cluster_packets_lost", "Packets to other nodes that found a queue full.", node.links.lost)
     yield counter(
         "cluster_packets_refused", "Packets of other nodes that were not understood.", node.exchange.refused
