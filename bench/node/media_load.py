@@ -1,7 +1,8 @@
 """Work with blobs, in a process of its own:  python -m bench.node.media_load '{"job": …}'
 
 Knows:   the same transfers with and without sealing: a plain copy goes through the same requests.
-Prints:  what it measured, as JSON; `peak_mib` is the most memory that the process had.
+Prints:  what it measured, as JSON; `seconds` and `cpu_s` are of the transfer alone, `peak_mib` is the most memory that
+         the process had.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 import msgspec
 
@@ -25,6 +26,7 @@ from nightmail.client.media.transfers import download, upload
 from nightmail.client.threads import in_thread
 
 LIMITS = ClientLimits(fetch_bytes=0)
+Said: TypeAlias = dict[str, float | str]
 PIECE = 262_144
 AT_ONCE = 12
 """An account may have 16 uploads that are not finished."""
@@ -34,6 +36,7 @@ class MediaOrder(msgspec.Struct):
     job: str
     port: int
     file: str = ""
+    blob: str = ""
     profile: str = ""
     handle: str = ""
     to: str = ""
@@ -54,63 +57,73 @@ class MediaOrder(msgspec.Struct):
         return Client(self.profile, [self.address], handle=self.handle, limits=LIMITS)
 
 
-async def register(order: MediaOrder) -> dict[str, float]:
+class Watch:
+    """Of the time and of the CPU of this process, from now on."""
+
+    def __init__(self) -> None:
+        self._began, self._cpu = time.perf_counter(), time.process_time()
+
+    def read(self) -> Said:
+        return {"seconds": time.perf_counter() - self._began, "cpu_s": time.process_time() - self._cpu}
+
+
+async def register(order: MediaOrder) -> Said:
     async with order.client() as client:
         await client.ready()
     return {}
 
 
-async def plain(order: MediaOrder) -> dict[str, float]:
-    """Up and down again, without sealing: the same requests, the same pieces, the same files."""
+async def plain_up(order: MediaOrder) -> Said:
+    """Without sealing: the same requests, the same pieces, the same file."""
     http, file, size = order.http(), Path(order.file), os.stat(order.file).st_size
-    copy = file.with_name("plain.copy")
 
     async def source(offset: int, most: int) -> bytes:
         return await in_thread(lambda: _read(file, offset, most))
 
-    began = time.perf_counter()
+    watch = Watch()
     blob = await in_thread(lambda: http.begin(size))
     await upload(http, blob, size, source, LIMITS)
-    up_s = time.perf_counter() - began
-    began = time.perf_counter()
+    return {**watch.read(), "blob": blob}
+
+
+async def plain_down(order: MediaOrder) -> Said:
+    """What `plain_up` has sent; then it is removed."""
+    http, copy, size = order.http(), Path(order.file).with_name("plain.copy"), os.stat(order.file).st_size
+    watch = Watch()
     with copy.open("wb") as out:
-        await download(http, blob, 0, size, lambda block: _write(out, block), LIMITS)
+        await download(http, order.blob, 0, size, lambda block: _write(out, block), LIMITS)
         await in_thread(lambda: os.fsync(out.fileno()))
-    down_s = time.perf_counter() - began
+    said = watch.read()
     copy.unlink()
-    http.remove(blob)
-    return {"up_s": up_s, "down_s": down_s}
+    http.remove(order.blob)
+    return said
 
 
-async def send(order: MediaOrder) -> dict[str, float]:
+async def send(order: MediaOrder) -> Said:
     """From the wish to send a file until the server has it and the message."""
     async with order.client() as client:
         await client.ready()
-        began = time.perf_counter()
+        watch = Watch()
         receipt = await client.send_file(order.to, order.file)
         await receipt.sent()
-        return {"up_s": time.perf_counter() - began}
+        return watch.read()
 
 
-async def save(order: MediaOrder) -> dict[str, float]:
-    """From the wish to have it until all of it is verified and durable in the profile; then, until it lies open in a
-    folder."""
+async def save(order: MediaOrder) -> Said:
+    """From the wish to have it until all of it is verified and lies open in a folder, durably."""
     async with order.client() as client:
         await client.ready()
         async for _ in client.messages():
             break
         files = client.files()
-        began = time.perf_counter()
-        await client.fetch_file(files[0].message)
-        down_s = time.perf_counter() - began
+        watch = Watch()
         saved = await client.save_file(files[0].message, order.file, overwrite=True)
-        saved_s = time.perf_counter() - began
-        size = saved.stat().st_size
+        said, size = watch.read(), saved.stat().st_size
         saved.unlink()
-        return {"down_s": down_s, "saved_s": saved_s, "size": size}
+        return {**said, "size": size}
 
 
-async def trickle(order: MediaOrder) -> dict[str, float]:
+async def trickle(order: MediaOrder) -> Said:
     """Some uploads at once, each at so many bytes a second."""
     until, sent = time.monotonic() + order.seconds, [0] * order.uploads
     print(flush=True)  # It begins.
@@ -131,7 +144,7 @@ async def trickle(order: MediaOrder) -> dict[str, float]:
     return {"sent_bytes": sum(sent)}
 
 
-async def small(order: MediaOrder) -> dict[str, float]:
+async def small(order: MediaOrder) -> Said:
     """Small files, each in one request that begins an upload and brings its bytes."""
     data, ended, began = os.urandom(order.size), 0, time.perf_counter()
     bearer = _bearer(0)
@@ -179,7 +192,7 @@ def _write(file: BinaryIO, block: bytes) -> None:
     file.write(block)
 
 
-JOBS = {"register": register, "plain": plain, "send": send, "save": save, "trickle": trickle, "small": small}
+JOBS = {job.__name__: job for job in (register, plain_up, plain_down, send, save, trickle, small)}
 
 if __name__ == "__main__":
     asked = msgspec.json.decode(sys.argv[1], type=MediaOrder)

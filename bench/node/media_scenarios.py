@@ -7,9 +7,9 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -38,45 +38,84 @@ def media(at: Stage) -> Iterator[Figures]:
         for _ in range(settings.media_mib):
             made.write(os.urandom(MIB))
     with at.server(4 * settings.media_uploads, LIFTED) as server:
-        found = [_copy(server, folder, file, turn) for turn in range(settings.media_turns)]
+        turns = [_copies(server, folder, file, turn) for turn in range(settings.media_turns)]
         calm, busy = _live(at, server, trickle=False), _live(at, server, trickle=True)
         small_us, small_rate = _small(server, settings.media_files)
         server.check()
     figures = at.figures("media", busy)
-    size, middle = settings.media_mib, {name: statistics.median(each[name] for each in found) for name in found[0]}
+    size = settings.media_mib
     figures.more |= {
-        "upload_ratio_to_plain": round(middle["plain_up_s"] / middle["up_s"], 3),
-        "download_ratio_to_plain": round(middle["plain_down_s"] / middle["down_s"], 3),
-        "client_mib": round(max(each["peak_mib"] for each in found), 1),
+        "upload_ratio_to_plain": _middle(turn.plain_up.seconds / turn.up.seconds for turn in turns),
+        "download_ratio_to_plain": _middle(turn.plain_down.seconds / turn.down.seconds for turn in turns),
+        "upload_cpu_ratio": _middle(turn.plain_up.cpu_s / turn.up.cpu_s for turn in turns),
+        "download_cpu_ratio": _middle(turn.plain_down.cpu_s / turn.down.cpu_s for turn in turns),
+        "client_mib": round(max(max(turn.up.peak_mib, turn.down.peak_mib) for turn in turns), 1),
         "live_p99_ratio": round(_p99(busy) / _p99(calm), 2),
         "small_file_us": round(small_us),
         "small_files_per_s": round(small_rate),
         "mib": size,
-        "upload_mib_s": round(size / middle["up_s"], 1), "download_mib_s": round(size / middle["down_s"], 1),
-        "saved_mib_s": round(size / middle["saved_s"], 1),
-        "plain_upload_mib_s": round(size / middle["plain_up_s"], 1),
-        "plain_download_mib_s": round(size / middle["plain_down_s"], 1),
         "calm_p99_ms": _p99(calm),
     }  # fmt: skip
+    for name in Copies._fields:
+        transfers = [getattr(turn, name) for turn in turns]
+        figures.more[f"{name}_mib_s"] = _middle(size / each.seconds for each in transfers)
+        figures.more[f"{name}_client_ms_per_mib"] = _middle(each.client_s * 1e3 / size for each in transfers)
+        figures.more[f"{name}_server_ms_per_mib"] = _middle(each.server_s * 1e3 / size for each in transfers)
     yield figures
+
+
+class Transfer(NamedTuple):
+    seconds: float
+    client_s: float
+    """Of CPU, for the transfer alone."""
+    server_s: float
+    """Of CPU, likewise of all its threads."""
+    peak_mib: float
+
+    @property
+    def cpu_s(self) -> float:
+        return self.client_s + self.server_s
+
+
+class Copies(NamedTuple):
+    plain_up: Transfer
+    up: Transfer
+    plain_down: Transfer
+    down: Transfer
+
+
+def _middle(values: Iterable[float]) -> float:
+    return round(statistics.median(values), 3)
 
 
 def _p99(seen: Seen) -> float:
     return quantile_ms(seen.latency, 0.99) or 0.001
 
 
-def _copy(server: Server, folder: Path, file: Path, turn: int) -> dict[str, float]:
-    """A plain copy, and a sealed one, up and down."""
-    ada, bob = f"ada{turn}", f"bob{turn}"
-    plain = _run(MediaOrder("plain", server.port, str(file)))
-    _run(MediaOrder("register", server.port, profile=str(folder / bob), handle=bob))
-    sent = _run(MediaOrder("send", server.port, str(file), str(folder / ada), ada, to=bob))
-    saved = _run(MediaOrder("save", server.port, str(folder / "saved"), str(folder / bob), bob))
-    assert saved["size"] == file.stat().st_size
-    return {
-        "plain_up_s": plain["up_s"], "plain_down_s": plain["down_s"], "up_s": sent["up_s"],
-        "down_s": saved["down_s"], "saved_s": saved["saved_s"], "peak_mib": max(sent["peak_mib"], saved["peak_mib"]),
-    }  # fmt: skip
+def _copies(server: Server, folder: Path, file: Path, turn: int) -> Copies:
+    """A plain copy and a sealed one, right after each other, up and down; which is first changes with each turn."""
+    ada, bob, size = f"ada{turn}", f"bob{turn}", file.stat().st_size
+    plain, blob = MediaOrder("plain_up", server.port, str(file)), ""
+    for name in (ada, bob):
+        _run(MediaOrder("register", server.port, profile=str(folder / name), handle=name))
+    sealed = MediaOrder("send", server.port, str(file), profile=str(folder / ada), handle=ada, to=bob)
+    found: dict[str, Transfer] = {}
+    for order in (plain, sealed) if turn % 2 else (sealed, plain):
+        found[order.job], said = _transfer(server, order)
+        blob = said.get("blob", blob)
+    plain = MediaOrder("plain_down", server.port, str(file), blob)
+    sealed = MediaOrder("save", server.port, str(folder / "saved"), profile=str(folder / bob), handle=bob)
+    for order in (plain, sealed) if turn % 2 else (sealed, plain):
+        found[order.job], said = _transfer(server, order)
+        assert said.get("size", size) == size
+    return Copies(found["plain_up"], found["send"], found["plain_down"], found["save"])
+
+
+def _transfer(server: Server, order: MediaOrder) -> tuple[Transfer, dict[str, Any]]:
+    before = server.cpu_ns()
+    said = _run(order)
+    server_s = (server.cpu_ns() - before) / 1e9
+    return Transfer(said["seconds"], said["cpu_s"], server_s, said["peak_mib"]), said
 
 
 def _live(at: Stage, server: Server, *, trickle: bool) -> Seen:

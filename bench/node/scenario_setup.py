@@ -60,7 +60,7 @@ class Settings(Struct, frozen=True):
     """`sleepers`: devices asleep."""
     media_mib: int = 1_024
     """`media`: the size of the file."""
-    media_turns: int = 2
+    media_turns: int = 3
     media_uploads: int = 20
     media_rate: float = 500.0
     """`media`: live messages per second, while so many uploads run at 1 MiB/s each."""

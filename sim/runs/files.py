@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Coroutine, Generator, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from random import Random
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
@@ -25,10 +25,12 @@ from nightmail.client.errors import HttpError, Refused, Unreachable
 from nightmail.client.limits import ClientLimits
 from nightmail.client.link.driver import Driver
 from nightmail.client.machine.machine import Machine
+from nightmail.client.media import jobs, transfers
 from nightmail.client.media.blob_http import BlobHttp, UploadSeen
 from nightmail.client.media.jobs import MediaJobs
 from nightmail.client.media.opened_file import KeptFiles
 from nightmail.client.media.rows import ENDING, ERASING, FETCH, VERIFIED, FileState
+from nightmail.client.media.saved_file import part_path
 from nightmail.client.media.sealed_file import LocalFile, SealedFile, look_at
 from nightmail.client.media_errors import FileGone, MediaError
 from nightmail.client.messages import Message
@@ -42,12 +44,22 @@ from tests.client.town import Device
 
 from . import seeded_suite
 
+T = TypeVar("T")
+
 ACTS = 45
 LIFE_MS = 3_600_000
 QUICK = ClientLimits(retry_ms_min=1, retry_ms_max=1)
-LIES = ("flip", "swap", "head", "longer", "other content")
-FOUND = {"chunk_refused": {"flip", "swap"}, "other_blob": {"head", "longer"}, "digest_differs": {"other content"}}
+LIES = ("flip", "replay", "reorder", "cut", "head", "longer", "other blob", "other content")
+FOUND = {
+    "chunk_refused": {"flip", "replay", "reorder", "other blob"},
+    "other_blob": {"head", "longer", "other blob"},
+    "digest_differs": {"other content"},
+}
 """Why a file is refused → the lies that are found so."""
+
+
+SAVED_FROM = (FileState.ABSENT, FileState.WANTED, FileState.GONE, FileState.REFUSED)
+"""What is not in the profile."""
 
 
 class Broken(Exception):
@@ -121,7 +133,7 @@ class Line(BlobHttp):
         with self._request(blob) as there:
             return UploadSeen(len(there.data), there.size)
 
-    def append(self, blob: str, offset: int, piece: bytes | bytearray) -> int:
+    def append(self, blob: str, offset: int, piece: bytes | bytearray, checksum: str = "") -> int:
         self._blobs.saw(blob, offset, bytes(piece))
         with self._request(blob) as there:
             if offset != len(there.data):
@@ -155,13 +167,15 @@ class Line(BlobHttp):
         with self._request(blob):
             del self._blobs.there[blob]
 
-    def fetch(self, blob: str, first: int, size: int) -> Iterator[bytes]:
+    def fetch(self, blob: str, first: int, size: int) -> Generator[bytes]:
         with self._request(blob) as there:
             data = self._blobs.story.told(blob, bytes(there.data))
         for at in range(first, len(data), 50_000):
             yield data[at : at + 50_000]
             if self._chance.random() < 0.1:
                 raise Unreachable("the connection broke")
+        if len(data) < size:
+            raise Unreachable("the connection ended before its time")
 
 
 class Wheel:
@@ -205,7 +219,7 @@ class Story:
     # --- what happens ---------------------------------------------------------------------------
 
     def act(self) -> None:
-        match self.chance.choices(range(8), (6, 16, 4, 4, 3, 3, 3, 1))[0]:
+        match self.chance.choices(range(9), (6, 16, 4, 4, 3, 3, 3, 1, 6))[0]:
             case 0:
                 self._send()
             case 1:
@@ -222,6 +236,8 @@ class Story:
                 self.cleo.cut()
             case 6 if not self.cleo.plugged:
                 self._replace_cleo()
+            case 8:
+                self._save(self.chance.choice(self.devices))
             case _:
                 reader = self.chance.choice((self.bob, self.cleo))
                 reader.read(self.ada)
@@ -255,18 +271,18 @@ class Story:
 
     def work(self, device: Device) -> None:
         """Everything that its worker would begin."""
-        jobs, media = self._jobs(device), device.machine.media(self.town.now)
+        work, media = self._jobs(device), device.machine.media(self.town.now)
         rows = media.rows
-        due: list[Coroutine[Any, Any, None]] = [jobs.address(each) for each in media.wanted()]
+        due: list[Coroutine[Any, Any, None]] = [work.address(each) for each in media.wanted()]
         for wanted in media.wanted():
             message = device.store.message(wanted.message_id)
             if message is not None and message.life_ms and message.at:
                 self.lives[wanted.blob] = message.at + message.life_ms
-        due += [jobs.send(each) for each in rows.uploads()]
-        due += [jobs.fetch(each) for each in rows.due(FETCH)]
-        due += [jobs.say_verified(each) for each in rows.due(VERIFIED)]
-        due += [jobs.end(each) for each in rows.due(ENDING) if media.is_to_end(each) is not None]
-        due += [jobs.erase(each) for each in rows.due(ERASING)]
+        due += [work.send(each) for each in rows.uploads()]
+        due += [work.fetch(each) for each in rows.due(FETCH)]
+        due += [work.say_verified(each) for each in rows.due(VERIFIED)]
+        due += [work.end(each) for each in rows.due(ENDING) if media.is_to_end(each) is not None]
+        due += [work.erase(each) for each in rows.due(ERASING)]
         try:
             for job in due:
                 with suppress(HttpError, MediaError):
@@ -277,6 +293,29 @@ class Story:
         finally:
             for job in due:
                 job.close()
+
+    def _save(self, device: Device) -> None:
+        """A person wants a file somewhere, and not in the profile."""
+        rows = device.machine.media(self.town.now).rows
+        found = [each for each in rows.files() if rows.file(each).state in SAVED_FROM]
+        if not found:
+            return
+        message_id, to = self.chance.choice(found), self._saved(device) / self.chance.choice(("here", "there"))
+        to.mkdir(parents=True, exist_ok=True)
+        for part in sorted(to.glob(".*.part")):
+            if self.chance.random() < 0.3:
+                part.write_bytes(bytes(part.stat().st_size))
+        try:
+            with suppress(HttpError, MediaError):
+                path = asyncio.run(self._jobs(device).save_directly(message_id, to, overwrite=False))
+                if self.contents[message_id] and path.read_bytes() != self.contents[message_id]:
+                    raise Broken("a file that was saved is not the one that was sent")
+            device.look()
+        except Crash:
+            self._crash(device)
+
+    def _saved(self, device: Device) -> Path:
+        return self.folder / f"saved {device.me.device:x}"
 
     def _jobs(self, device: Device) -> MediaJobs:
         return MediaJobs(
@@ -308,12 +347,19 @@ class Story:
 
     def told(self, blob: str, data: bytes) -> bytes:
         """What the server hands out."""
-        second = HEAD_BYTES + SEALED_CHUNK_BYTES
+        second, third = HEAD_BYTES + SEALED_CHUNK_BYTES, HEAD_BYTES + 2 * SEALED_CHUNK_BYTES
         match self.lie:
             case "flip":
                 lied = data[:-1] + bytes((data[-1] ^ 1,))
-            case "swap" if len(data) > second + SEALED_CHUNK_BYTES:
-                lied = data[:HEAD_BYTES] + data[second : second + SEALED_CHUNK_BYTES] + data[second:]
+            case "replay" if len(data) > third:
+                lied = data[:HEAD_BYTES] + data[second:third] + data[second:]
+            case "reorder" if len(data) > third:
+                lied = data[:HEAD_BYTES] + data[second:third] + data[HEAD_BYTES:second] + data[third:]
+            case "cut":
+                lied = data[: self.chance.randrange(len(data))]
+            case "other blob":
+                others = [each.data for each in self.blobs.there.values() if len(each.data) == len(data) != 0]
+                lied = bytes(self.chance.choice(others)) if others else data
             case "head":
                 lied = data[:1] + bytes(32) + data[HEAD_BYTES:]
             case "longer":
@@ -358,7 +404,13 @@ class Story:
 
     def check_kept(self, device: Device, blob: str) -> None:
         """Before the server hears that a device has a file, all of it is there, under its name."""
-        if not self._kept(device).has(blob):
+        rows = device.machine.media(self.town.now).rows
+        is_saved = any(
+            rows.file(each).state is FileState.SAVED and Path(rows.file(each).path).exists()
+            for each in rows.files()
+            if (message := device.store.message(each)) and message.media and message.media.blob_id == blob
+        )
+        if not self._kept(device).has(blob) and not is_saved:
             raise Broken("the server was told of a file that is not here")
 
     def check_files(self) -> None:
@@ -434,17 +486,40 @@ class Story:
                 self.work(device)
         for device in self.devices:
             for owner, blob in timed:
-                if owner == device.me.device and self._kept(device).has(blob):
+                if owner != device.me.device:
+                    continue
+                if self._kept(device).has(blob) or any(self._parts(device, blob)):
                     raise Broken("a file is left whose message is over")
+
+    def _parts(self, device: Device, blob: str) -> Iterator[Path]:
+        return self._saved(device).glob(f"*/{part_path(blob, self.folder).name}")
 
 
 def run(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         story = Story(seed, Path(folder))
-        for _ in range(ACTS):
-            story.act()
-            story.check_files()
-        story.finish()
+        with _in_turns(story.chance):
+            for _ in range(ACTS):
+                story.act()
+                story.check_files()
+            story.finish()
+
+
+@contextmanager
+def _in_turns(chance: Random) -> Generator[None]:
+    """What threads would do is done by the event loop, after as many turns as chance says: a seed tells everything."""
+
+    async def in_turn(work: Callable[[], T], stop: Callable[[], None] | None = None) -> T:
+        del stop
+        for _ in range(chance.randrange(4)):
+            await asyncio.sleep(0)
+        return work()
+
+    before, jobs.in_thread, transfers.in_thread = jobs.in_thread, in_turn, in_turn
+    try:
+        yield
+    finally:
+        jobs.in_thread = transfers.in_thread = before
 
 
 if __name__ == "__main__":

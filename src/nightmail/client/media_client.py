@@ -20,6 +20,7 @@ from nightmail.model.words import Kind, Lane
 
 from .errors import Misused
 from .groups.group import Group
+from .limits import ClientLimits
 from .media.names import sendable_name, type_of
 from .media.rows import FileRow, FileState, MediaRows
 from .media.sealed_file import LocalFile, look_at
@@ -48,6 +49,7 @@ class MediaClient(ScheduleClient):
     """A part of `Client`."""
 
     _media: MediaWorker
+    limits: ClientLimits
 
     @abstractmethod
     def _named(self, message: Message) -> Message: ...
@@ -93,24 +95,23 @@ class MediaClient(ScheduleClient):
         self, message: Message | str, path: str | os.PathLike[str] = ".", *, overwrite: bool = False
     ) -> Path:
         """Save the file of a message: in a folder, under its own name or a free one like it; or at this path. It is
-        fetched if it is not here. Where it is now.
+        fetched if it is not here: above `fetch_bytes`, straight to this place, and where an earlier attempt stopped.
+        Where it is now.
 
-        Nothing is written there before it has verified. Raises FileRefused, FileGone, FileUnusable, HttpError, Misused.
+        It has its name only when all of it has verified. Raises FileRefused, FileGone, FileUnusable, HttpError,
+        Misused.
         """
-        message_id = message if isinstance(message, str) else message.id
+        found, row = self._fetchable(message)
         to = _place(path, overwrite=overwrite)
-        await self.fetch_file(message_id)
-        return await self._media.save(message_id, to, overwrite=overwrite)
+        assert found.media is not None
+        if found.media.size > self.limits.fetch_bytes and row.state not in (FileState.WANTED, FileState.KEPT):
+            return await self._media.save_directly(found.id, to, overwrite=overwrite)
+        await self.fetch_file(found.id)
+        return await self._media.save(found.id, to, overwrite=overwrite)
 
     async def fetch_file(self, message: Message | str) -> None:
         """Have the file of a message in the profile, sealed. Raises as `save_file` does."""
-        found = self._message_with_file(message if isinstance(message, str) else message.id)
-        assert found.media is not None
-        if not found.media.is_placed:
-            raise Misused("the file is still being sent")
-        row = MediaRows(self._store).file(found.id)
-        if row.state is FileState.REFUSED and row.reason == "other_owner":
-            raise OtherBlob("it belongs to somebody else than the author of the message")
+        found, row = self._fetchable(message)
         if row.state is FileState.KEPT:
             return
         driver = self._open_driver()
@@ -134,11 +135,17 @@ class MediaClient(ScheduleClient):
         row: FileRow = MediaRows(self._store).file(message_id)
         return SharedFile(self._named(found), pointer, row.state, row.reason, row.path)
 
-    def _message_with_file(self, message_id: str) -> Message:
-        found = self._store.message(message_id)
+    def _fetchable(self, message: Message | str) -> tuple[Message, FileRow]:
+        """A message whose file can be asked for. Raises Misused, OtherBlob."""
+        found = self._store.message(message if isinstance(message, str) else message.id)
         if found is None or found.media is None:
             raise Misused("no message with a file has that id")
-        return found
+        if not found.media.is_placed:
+            raise Misused("the file is still being sent")
+        row = MediaRows(self._store).file(found.id)
+        if row.state is FileState.REFUSED and row.reason == "other_owner":
+            raise OtherBlob("it belongs to somebody else than the author of the message")
+        return found, row
 
 
 def _place(path: str | os.PathLike[str], *, overwrite: bool) -> Path:

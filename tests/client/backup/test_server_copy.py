@@ -181,7 +181,7 @@ def test_an_upload_that_has_expired_begins_again(phone: Phone, town: Town) -> No
     http = phone.copies._http  # pyright: ignore[reportPrivateUsage]
 
     class Stops(BlobHttp):
-        def append(self, blob: str, offset: int, piece: bytes | bytearray) -> int:
+        def append(self, blob: str, offset: int, piece: bytes | bytearray, checksum: str = "") -> int:
             super().append(blob, offset, piece[:10])
             raise Unreachable("gone")
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nightmail.client.media.opened_file import KeptFiles, StreamCheck
+from nightmail.client.media.opened_file import KeptFiles
+from nightmail.client.media.stream_check import StreamCheck
 from nightmail.client.media_errors import ChunkRefused, DigestDiffers, FileRefused, FileUnusable, OtherBlob
 from nightmail.e2ee.errors import Rejected
 from nightmail.e2ee.streams.stream import CHUNK_BYTES, HEAD_BYTES, SEALED_CHUNK_BYTES, StreamCipher

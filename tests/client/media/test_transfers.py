@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import pytest
 
@@ -46,8 +46,8 @@ class LostAnswers(BlobHttp):
 
     count = 0
 
-    def append(self, blob: str, offset: int, piece: bytes | bytearray) -> int:
-        done = super().append(blob, offset, piece)
+    def append(self, blob: str, offset: int, piece: bytes | bytearray, checksum: str = "") -> int:
+        done = super().append(blob, offset, piece, checksum)
         self.count += 1
         if self.count % 2:
             raise Unreachable("the answer was lost")
@@ -57,7 +57,7 @@ class LostAnswers(BlobHttp):
 class ShortReads(BlobHttp):
     """Every connection breaks after a block."""
 
-    def fetch(self, blob: str, first: int, size: int) -> Iterator[bytes]:
+    def fetch(self, blob: str, first: int, size: int) -> Generator[bytes]:
         for block in super().fetch(blob, first, size):
             yield block[:100_000]
             raise Unreachable("the connection broke")

@@ -12,7 +12,7 @@ import hashlib
 import http.client
 import re
 import ssl
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
@@ -24,11 +24,13 @@ from nightmail.client.link.http import connection_to, refusal_in, unreachable
 from nightmail.client.media_errors import FileGone, OtherBlob
 from nightmail.e2ee.errors import BadEncoding
 from nightmail.e2ee.streams.media import parse_blob_id
+from nightmail.e2ee.streams.stream import HEAD_BYTES, SEALED_CHUNK_BYTES
 from nightmail.model.ids import account_of
 
 TUS = {"Tus-Resumable": "1.0.0"}
 BLOCK_BYTES = 262_144
-"""So much is written to, or read from, a connection at once: each block has its own time limit."""
+"""So much is written to a connection at once, and about as much is read: each block has its own time limit."""
+FETCHED_BYTES = 4 * SEALED_CHUNK_BYTES
 DEVICES_MAX = 256
 """Devices that one request may name."""
 ERROR_BYTES_MAX = 65_536
@@ -43,6 +45,11 @@ def passes(error: Exception) -> bool:
     if isinstance(error, Refused):
         return error.code in _PASSING or error.status in (408, 429) or error.status >= 500
     return isinstance(error, Unreachable)
+
+
+def checksum_of(piece: bytes | bytearray) -> str:
+    """By which the server finds accidents."""
+    return f"sha256 {base64.b64encode(hashlib.sha256(piece).digest()).decode()}"
 
 
 class UploadSeen(NamedTuple):
@@ -90,11 +97,10 @@ class BlobHttp:
         with self._asked("HEAD", f"/v1/media/{blob}", TUS) as response:
             return UploadSeen(_number(response, "Upload-Offset"), _number(response, "Upload-Length"))
 
-    def append(self, blob: str, offset: int, piece: bytes | bytearray) -> int:
+    def append(self, blob: str, offset: int, piece: bytes | bytearray, checksum: str = "") -> int:
         """Send the next piece, with its checksum: it counts whole, or not at all. What is durable then."""
-        checksum = base64.b64encode(hashlib.sha256(piece).digest()).decode()
         headers = {
-            **TUS, "Upload-Offset": str(offset), "Upload-Checksum": f"sha256 {checksum}",
+            **TUS, "Upload-Offset": str(offset), "Upload-Checksum": checksum or checksum_of(piece),
             "Content-Type": "application/offset+octet-stream",
         }  # fmt: skip
         with self._asked("PATCH", f"/v1/media/{blob}", headers, piece) as response:
@@ -124,7 +130,7 @@ class BlobHttp:
 
     # --- downloads ------------------------------------------------------------------------------
 
-    def fetch(self, blob: str, first: int, size: int) -> Iterator[bytes]:
+    def fetch(self, blob: str, first: int, size: int) -> Generator[bytes]:
         """The bytes from `first` on, in blocks, of a blob that has `size` bytes. Raises FileGone; OtherBlob if it has
         another size; Unreachable if the connection broke: what came before is right, go on behind it."""
         with self._asked("GET", f"/v1/media/{blob}", {"Range": f"bytes={first}-"}) as response:
@@ -133,11 +139,12 @@ class BlobHttp:
                 raise OtherBlob("it is not the part that was asked for")
             if [int(number) for number in said.groups()] != [first, size - 1, size]:
                 raise OtherBlob("it has another size")
-            left = size - first
-            while left:
-                if not (block := response.read(min(BLOCK_BYTES, left))):
+            at = first
+            while at < size:
+                # Blocks end where chunks of a sealed stream do: nobody has to put them together again.
+                if not (block := response.read(min(FETCHED_BYTES - (at - HEAD_BYTES) % FETCHED_BYTES, size - at))):
                     raise Unreachable("the connection broke")
-                left -= len(block)
+                at += len(block)
                 yield block
 
     def backups(self) -> list[KeptBackup]:

@@ -17,17 +17,27 @@ from nightmail.client.errors import HttpError
 from nightmail.client.events import Event
 from nightmail.client.limits import ClientLimits
 from nightmail.client.link.driver import Driver
-from nightmail.client.media_errors import FileAltered, FileGone, FileRefused, FileUnusable, MediaError, OtherBlob
+from nightmail.client.media_errors import (
+    DigestDiffers,
+    FileAltered,
+    FileGone,
+    FileRefused,
+    FileUnusable,
+    MediaError,
+    OtherBlob,
+)
 from nightmail.client.media_events import FileProgress
+from nightmail.client.messages import Message
 from nightmail.client.store.port import Store
 from nightmail.client.threads import in_thread
-from nightmail.e2ee.streams.media import parse_blob_id
+from nightmail.e2ee.streams.media import MediaPointer, parse_blob_id
 from nightmail.e2ee.streams.stream import SEALED_CHUNK_BYTES
 
 from .addressing import AudienceWanted
 from .blob_http import BlobHttp, passes
 from .opened_file import KeptFiles
 from .rows import ENDING, ERASING, VERIFIED, FileState, MediaRows, UploadRow
+from .saved_file import SavingFile, drop_part, part_path
 from .sealed_file import DIGEST_BYTES, LocalFile, SealedFile, chunk_at
 from .transfers import Report, download, upload
 
@@ -130,19 +140,13 @@ class MediaJobs:
             if not self._kept.has(pointer.blob_id):
                 with self._kept.arriving(pointer) as arriving:
                     try:
-                        await download(
-                            self._http, pointer.blob_id, arriving.first, pointer.sealed_bytes, arriving.take,
-                            self._limits, self._report(message_id),
-                        )  # fmt: skip
+                        await self._download(message_id, pointer, arriving.first, arriving.take)
                         await in_thread(arriving.finish)
                     except (FileRefused, FileGone):
                         arriving.drop()
                         raise
         except (FileRefused, FileGone) as error:
-            state = FileState.GONE if isinstance(error, FileGone) else FileState.REFUSED
-            with self._driver.working() as machine:
-                machine.media(self._driver.clock()).not_fetched(message, state, error.reason)
-            await self._driver.committed()
+            await self._not_fetched(message, error)
             raise
         with self._driver.working() as machine:
             media = machine.media(self._driver.clock())
@@ -152,17 +156,70 @@ class MediaJobs:
                 media.kept(message, pointer)
         await self._driver.committed()
 
+    async def _download(
+        self, message_id: str, pointer: MediaPointer, first: int, take: Callable[[bytes], None]
+    ) -> None:
+        size, report = pointer.sealed_bytes, self._report(message_id)
+        await download(self._http, pointer.blob_id, first, size, take, self._limits, report)
+
+    async def _not_fetched(self, message: Message, error: FileRefused | FileGone) -> None:
+        state = FileState.GONE if isinstance(error, FileGone) else FileState.REFUSED
+        with self._driver.working() as machine:
+            machine.media(self._driver.clock()).not_fetched(message, state, error.reason)
+        await self._driver.committed()
+
     async def save(self, message_id: str, to: Path, *, overwrite: bool) -> Path:
         """Open the kept file of a message outside the profile."""
-        message = self._store.message(message_id)
-        if message is None or (pointer := message.media) is None:
-            raise FileGone
+        message, pointer = self._with_file(message_id)
         path = await in_thread(lambda: self._kept.save(pointer, to, overwrite=overwrite))
         with self._driver.working() as machine:
             is_kept = pointer.size <= self._limits.fetch_bytes
             machine.media(self._driver.clock()).saved(message, str(path), is_kept=is_kept)
         await self._driver.committed()
         return path
+
+    async def save_directly(self, message_id: str, to: Path, *, overwrite: bool) -> Path:
+        """Fetch the file of a message to where the person wants it, without a copy in the profile, and tell the server
+        once it is durable there. Raises as `fetch` does. What came of it stays where it is if that may pass."""
+        message, pointer = self._with_file(message_id)
+        with self._driver.working() as machine:
+            former = machine.media(self._driver.clock()).saving(message, str(part_path(pointer.blob_id, to)))
+        await self._driver.committed()
+        await in_thread(lambda: drop_part(pointer.blob_id, former))
+        try:
+            path = await self._fetch_to(message_id, pointer, to, overwrite=overwrite)
+        except (FileRefused, FileGone) as error:
+            await self._not_fetched(message, error)
+            raise
+        with self._driver.working() as machine:
+            machine.media(self._driver.clock()).saved_directly(message, pointer, str(path))
+        await self._driver.committed()
+        return path
+
+    async def _fetch_to(self, message_id: str, pointer: MediaPointer, to: Path, *, overwrite: bool) -> Path:
+        with SavingFile.begun(pointer, to) as saving:
+            try:
+                first = await in_thread(saving.go_on)
+                try:
+                    await self._download(message_id, pointer, first, saving.take)
+                except DigestDiffers:
+                    if not first:
+                        raise
+                    # What was left of an earlier attempt may have been changed since.
+                    await in_thread(saving.begin_again)
+                    await self._download(message_id, pointer, 0, saving.take)
+                self._with_file(message_id)
+                return await in_thread(lambda: saving.finish(overwrite=overwrite))
+            except MediaError:
+                saving.drop()
+                raise
+
+    def _with_file(self, message_id: str) -> tuple[Message, MediaPointer]:
+        """Raises FileGone if its life is over."""
+        message = self._store.message(message_id)
+        if message is None or (pointer := message.media) is None:
+            raise FileGone
+        return message, pointer
 
     # --- tidying up -----------------------------------------------------------------------------
 
@@ -176,7 +233,13 @@ class MediaJobs:
         await self._settle(ENDING, blob, (lambda: self._http.remove(blob)) if is_to_end else lambda: None)
 
     async def erase(self, blob: str) -> None:
-        await self._settle(ERASING, blob, lambda: self._kept.erase(blob))
+        part = self.rows.due_state(ERASING, blob)
+
+        def erase() -> None:
+            self._kept.erase(blob)
+            drop_part(blob, part)
+
+        await self._settle(ERASING, blob, erase)
 
     async def _settle(self, what: str, blob: str, work: Callable[[], None]) -> None:
         """Do what is due, and forget it. What the server no longer has is settled."""

@@ -1,9 +1,9 @@
-"""A sealed file of a peer: verified chunk by chunk as it comes, and opened into a file outside the profile.
+"""The sealed files of peers that a profile keeps: verified as they come (`stream_check.py`), and opened when they are
+saved (`saved_file.py`).
 
-Knows:   from the message how long the stream is and which digest it has, so a chunk's place is never guessed.
-Touches: the folder `media` of the profile; for saving, the folder that the person chose. Every method blocks.
+Touches: the folder `media` of the profile. Every method blocks.
 Never:   writes a byte that has not verified; gives a file its name before all of it is durable; uses a peer's text in
-         a path of the profile.
+         a path.
 
     media/{blob}.part    the beginning of a stream, every chunk of it verified
     media/{blob}         a whole stream: still sealed, its key is in the message
@@ -12,87 +12,20 @@ Never:   writes a byte that has not verified; gives a file its name before all o
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
-from nightmail.client.media_errors import ChunkRefused, DigestDiffers, FileRefused, FileUnusable, OtherBlob
+from nightmail.client.media_errors import FileRefused, FileUnusable, OtherBlob
 from nightmail.client.profile.key_places import make_folder, sync_folder
-from nightmail.e2ee.errors import OtherKey, Rejected, StreamBroken
 from nightmail.e2ee.streams.media import MediaPointer, parse_blob_id
-from nightmail.e2ee.streams.stream import CHUNK_BYTES, HEAD_BYTES, SEALED_CHUNK_BYTES, StreamCipher
+from nightmail.e2ee.streams.stream import SEALED_CHUNK_BYTES
 
-from .names import free_path
+from .saved_file import SavingFile
+from .stream_check import StreamCheck
 
 FOLDER = "media"
-
-
-class StreamCheck:
-    """Takes a stream in blocks, and hands out each chunk once it has verified; the last one once all of it has."""
-
-    def __init__(self, pointer: MediaPointer) -> None:
-        self._pointer, self._cipher = pointer, StreamCipher(pointer.key)
-        self._digest = sha256()
-        self._held = bytearray()
-        self._next = 0
-        self.came = 0
-        """Bytes that were taken."""
-        self.verified = 0
-        """Bytes of the stream, from its beginning, that have verified."""
-
-    def take(self, block: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """Sealed parts of the stream with their content. Raises FileRefused; the object is of no use then."""
-        self._held += block
-        self.came += len(block)
-        size = self._pointer.sealed_bytes
-        if self.came > size:
-            raise OtherBlob("it is longer than it should be")
-        if not self.verified:
-            if len(self._held) < HEAD_BYTES:
-                return
-            yield self._head(), b""
-        at = 0
-        while (length := min(SEALED_CHUNK_BYTES, size - self.verified)) and len(self._held) - at >= length:
-            sealed = bytes(self._held[at : at + length])
-            at += length
-            yield sealed, self._chunk(sealed, is_last=self.verified + length == size)
-        del self._held[:at]
-
-    def drop_rest(self) -> None:
-        """Forget what came behind the last chunk that has verified."""
-        self._held.clear()
-        self.came = self.verified
-
-    def _head(self) -> bytes:
-        head = bytes(self._held[:HEAD_BYTES])
-        del self._held[:HEAD_BYTES]
-        try:
-            self._cipher.check_head(head)
-        except (OtherKey, Rejected):
-            raise OtherBlob("its key is another one") from None
-        self._digest.update(head)
-        self.verified = HEAD_BYTES
-        return head
-
-    def _chunk(self, sealed: bytes, *, is_last: bool) -> bytes:
-        index = self._next
-        try:
-            opened = self._cipher.open(index, sealed, is_last=is_last)
-        except StreamBroken:
-            raise ChunkRefused(index) from None
-        self._digest.update(sha256(sealed).digest())
-        if is_last and not secrets.compare_digest(self._digest.digest(), self._pointer.digest):
-            raise DigestDiffers
-        content = max(0, min(len(opened), self._pointer.size - index * CHUNK_BYTES))
-        mark = b"\x80" if 0 <= self._pointer.size - index * CHUNK_BYTES < len(opened) else b""
-        if opened[content:] != mark.ljust(len(opened) - content, b"\0"):
-            raise ChunkRefused(index)
-        self._next += 1
-        self.verified += len(sealed)
-        return opened[:content]
 
 
 class KeptFiles:
@@ -146,27 +79,14 @@ class KeptFiles:
     def save(self, pointer: MediaPointer, to: Path, *, overwrite: bool = False) -> Path:
         """Open a kept file into a folder, under its own name, or to a path; where it is then. Raises FileRefused,
         FileUnusable: nothing of it is there then."""
-        final = free_path(to, pointer.name) if to.is_dir() else to
-        part = final.with_name(f".{secrets.token_hex(8)}.part")
-        try:
-            file = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with SavingFile.begun(pointer, to) as saving:
+            saving.begin_again()
             try:
-                with os.fdopen(file, "wb") as out:
-                    for content in self.contents(pointer):
-                        out.write(content)
-                    out.flush()
-                    os.fsync(out.fileno())
-                if overwrite:
-                    part.replace(final)
-                else:
-                    os.link(part, final)
+                for content in self.contents(pointer):
+                    saving.write(content)
+                return saving.finish(overwrite=overwrite)
             finally:
-                with suppress(FileNotFoundError):
-                    part.unlink()
-            sync_folder(final.parent)
-        except OSError as error:
-            raise FileUnusable(str(final), error.strerror or "it cannot be written") from None
-        return final
+                saving.drop()
 
 
 class ArrivingFile:

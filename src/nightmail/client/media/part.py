@@ -27,7 +27,7 @@ from nightmail.model.ids import MessageId, account_of
 from nightmail.model.words import Kind, Lane
 
 from .addressing import Addressing, AudienceWanted
-from .rows import ENDING, ERASING, VERIFIED, FileRow, FileState, MediaRows, UploadRow
+from .rows import ENDING, ERASING, SAVING, VERIFIED, FileRow, FileState, MediaRows, UploadRow
 from .sealed_file import LocalFile
 
 
@@ -187,7 +187,21 @@ class Media:
             self.rows.put_due(ERASING, message.media.blob_id)
         self._put(message, replace(row, state=row.state if row.state is FileState.UPLOADED else state, path=path))
 
+    def saving(self, message: Message, part: str) -> str:
+        """It is being saved, without a copy in the profile, and this much of it will lie open on the disk. What lies
+        elsewhere of an earlier attempt; empty: nothing."""
+        former = self.rows.due_state(SAVING, message.id)
+        self.rows.put_due(SAVING, message.id, part)
+        return former if former != part else ""
+
+    def saved_directly(self, message: Message, pointer: MediaPointer, path: str) -> None:
+        """All of it was verified, and is durable outside the profile: the server may know."""
+        self.rows.put_due(VERIFIED, pointer.blob_id)
+        self.rows.drop_due(SAVING, message.id)
+        self.saved(message, path, is_kept=False)
+
     def not_fetched(self, message: Message, state: FileState, reason: str) -> None:
+        self.rows.drop_due(SAVING, message.id)
         self._put(message, replace(self.rows.file(message.id), state=state, reason=reason))
 
     # --- the end of a message -------------------------------------------------------------------
@@ -199,7 +213,8 @@ class Media:
         self.rows.drop_file(message.id)
         self.rows.drop_upload(message.id)
         if message.media is not None:
-            self.rows.put_due(ERASING, message.media.blob_id)
+            self.rows.put_due(ERASING, message.media.blob_id, self.rows.due_state(SAVING, message.id))
+            self.rows.drop_due(SAVING, message.id)
             self._tell(message, FileRow(FileState.GONE))
         self._forget(message.id)
 

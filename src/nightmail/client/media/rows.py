@@ -10,7 +10,8 @@ Never:   shows a key or a path in a repr.
     file-fetch {message}              its file is to be fetched
     blob-verified {blob}              this device has all of it, and the server has not confirmed that it heard so
     blob-end {blob}                   an own blob whose message will not be sent; holds the message's id
-    file-erase {blob}                 the sealed copy on this disk is to be deleted
+    file-erase {blob}                 the sealed copy on this disk is to be deleted; so is the part of it that this names
+    file-saving {message}             the path of what was written of it where it is being saved
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from nightmail.model.words import Lane
 
 FILE, UPLOAD, DIGESTS = "file ", "file-up ", "file-digests "
 FETCH, VERIFIED, ENDING, ERASING = "file-fetch ", "blob-verified ", "blob-end ", "file-erase "
+SAVING = "file-saving "
 
 
 class FileState(IntEnum):

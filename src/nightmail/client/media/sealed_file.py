@@ -54,12 +54,17 @@ class SealedFile:
     def piece(self, first: int, count: int) -> SealedPiece:
         """Chunks from the first one on, with the head before chunk 0. Raises FileAltered, FileUnusable."""
         last = min(first + count, self.chunks)
-        data, digests = bytearray(self._cipher.head if first == 0 else b""), bytearray()
+        end = self.size if last == self.chunks else _begin_of(last)
+        data, digests, at = bytearray(end - _begin_of(first)), bytearray(), 0
+        if first == 0:
+            at = HEAD_BYTES
+            data[:at] = self._cipher.head
         with _opened(self._file.path) as file:
             self._check(file)
             for index in range(first, last):
                 sealed = self._cipher.seal(index, self._padded_chunk(file, index), is_last=index == self.chunks - 1)
-                data += sealed
+                data[at : at + len(sealed)] = sealed
+                at += len(sealed)
                 digests += sha256(sealed).digest()
             self._check(file)
         return SealedPiece(data, bytes(digests))
@@ -74,13 +79,20 @@ class SealedFile:
         size = min(CHUNK_BYTES, self._padded - at)
         content = max(0, min(size, self._file.size - at))
         read = _read(file, at, content)
-        mark = b"\x80" if 0 <= self._file.size - at < size else b""
+        if content == size:
+            return read
+        mark = b"\x80" if self._file.size >= at else b""
         return (read + mark).ljust(size, b"\0")
 
     def _check(self, file: int) -> None:
         found = os.fstat(file)
         if (found.st_size, found.st_mtime_ns) != (self._file.size, self._file.changed_ns):
             raise FileAltered
+
+
+def _begin_of(index: int) -> int:
+    """Where a chunk begins in the stream; the first one has the head before it."""
+    return HEAD_BYTES + index * SEALED_CHUNK_BYTES if index else 0
 
 
 def chunk_at(offset: int) -> int | None:
@@ -92,12 +104,12 @@ def chunk_at(offset: int) -> int | None:
 
 
 def _read(file: int, at: int, size: int) -> bytes:
-    held = bytearray()
+    held = os.pread(file, size, at)
     while len(held) < size:
         if not (read := os.pread(file, size - len(held), at + len(held))):
             raise FileAltered
         held += read
-    return bytes(held)
+    return held
 
 
 @contextmanager

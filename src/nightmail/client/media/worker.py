@@ -15,7 +15,7 @@ from pathlib import Path
 from random import SystemRandom
 from typing import TypeAlias
 
-from nightmail.client.errors import ClientError
+from nightmail.client.errors import ClientError, Misused
 from nightmail.client.events import Connected, Event
 from nightmail.client.limits import ClientLimits
 from nightmail.client.link.driver import Driver
@@ -41,6 +41,8 @@ class MediaWorker:
     def __init__(self, jobs: MediaJobs, driver: Driver, limits: ClientLimits) -> None:
         self._jobs, self._driver, self._limits = jobs, driver, limits
         self._under_way: dict[Key, asyncio.Task[None]] = {}
+        self._saving: dict[str, asyncio.Task[Path]] = {}
+        """Message → its file is on its way to where a person wants it."""
         self._failures: dict[Key, int] = {}
         self._waiting: dict[Key, float] = {}
         """Errand → when to try again, by the event loop's clock."""
@@ -50,7 +52,7 @@ class MediaWorker:
 
     async def stop(self) -> None:
         """What is under way goes on with the next start."""
-        tasks = [self._task, *self._under_way.values()]
+        tasks = [self._task, *self._under_way.values(), *self._saving.values()]
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
@@ -73,7 +75,21 @@ class MediaWorker:
         await asyncio.shield(task)
 
     async def save(self, message_id: str, to: Path, *, overwrite: bool) -> Path:
+        """What is in the profile."""
         return await self._jobs.save(message_id, to, overwrite=overwrite)
+
+    async def save_directly(self, message_id: str, to: Path, *, overwrite: bool) -> Path:
+        """What is not. Raises Misused if it is being saved."""
+        if message_id in self._saving:
+            raise Misused("this file is being saved")
+
+        async def save() -> Path:
+            async with self._slots[FETCH]:
+                return await self._jobs.save_directly(message_id, to, overwrite=overwrite)
+
+        task = self._saving[message_id] = asyncio.create_task(save(), name="nightmail save")
+        task.add_done_callback(lambda _: self._saving.pop(message_id))
+        return await task
 
     async def _run(self) -> None:
         """Until the client ends."""
