@@ -31,13 +31,14 @@ from nightmail.client.media.jobs import MediaJobs
 from nightmail.client.media.opened_file import KeptFiles
 from nightmail.client.media.rows import ENDING, ERASING, FETCH, VERIFIED, FileState
 from nightmail.client.media.saved_file import part_path
-from nightmail.client.media.sealed_file import LocalFile, SealedFile, look_at
+from nightmail.client.media.sealed_file import look_at
 from nightmail.client.media_errors import FileGone, MediaError
 from nightmail.client.messages import Message
 from nightmail.e2ee.content import Content
 from nightmail.e2ee.streams.media import MediaPointer, encode_pointer
 from nightmail.e2ee.streams.stream import HEAD_BYTES, SEALED_CHUNK_BYTES
 from nightmail.model.words import Kind
+from sim.faults.lying_about_files import FOUND, LyingAboutFiles
 from tests.client.groups.town import a_group
 from tests.client.sealed_town import a_town, pass_time, reset
 from tests.client.town import Device
@@ -49,15 +50,6 @@ T = TypeVar("T")
 ACTS = 45
 LIFE_MS = 3_600_000
 QUICK = ClientLimits(retry_ms_min=1, retry_ms_max=1)
-LIES = ("flip", "replay", "reorder", "cut", "head", "longer", "other blob", "other content")
-FOUND = {
-    "chunk_refused": {"flip", "replay", "reorder", "other blob"},
-    "other_blob": {"head", "longer", "other blob"},
-    "digest_differs": {"other content"},
-}
-"""Why a file is refused → the lies that are found so."""
-
-
 SAVED_FROM = (FileState.ABSENT, FileState.WANTED, FileState.GONE, FileState.REFUSED)
 """What is not in the profile."""
 
@@ -169,7 +161,8 @@ class Line(BlobHttp):
 
     def fetch(self, blob: str, first: int, size: int) -> Generator[bytes]:
         with self._request(blob) as there:
-            data = self._blobs.story.told(blob, bytes(there.data))
+            others = [bytes(each.data) for each in self._blobs.there.values()]
+            data = self._blobs.story.liar.told(blob, bytes(there.data), others)
         for at in range(first, len(data), 50_000):
             yield data[at : at + 50_000]
             if self._chance.random() < 0.1:
@@ -211,9 +204,7 @@ class Story:
         """Blob → until when the server keeps its message, which it has."""
         self.changes = 0.6
         """How often a file is changed while its device is dead."""
-        self.lie = ""
-        self.lied: dict[str, set[str]] = {}
-        """Blob → how the server lied about it."""
+        self.liar = LyingAboutFiles(self.chance, folder, self._pointers)
         self._shown = {device.me.device: 0 for device in self.devices}
 
     # --- what happens ---------------------------------------------------------------------------
@@ -227,7 +218,7 @@ class Story:
             case 2:
                 self._crash(self.chance.choice(self.devices))
             case 3:
-                self.lie = self.chance.choice(("", *LIES))
+                self.liar.begin()
             case 4 if self.blobs.there:
                 name = self.chance.choice(sorted(self.blobs.there))
                 if not self.blobs.there[name].is_whole:
@@ -345,44 +336,12 @@ class Story:
         os.utime(row.path, ns=(row.changed_ns, row.changed_ns))
         self.contents[message_id] = b""  # what was sent of it, is sent; nobody knows what is in it
 
-    def told(self, blob: str, data: bytes) -> bytes:
-        """What the server hands out."""
-        second, third = HEAD_BYTES + SEALED_CHUNK_BYTES, HEAD_BYTES + 2 * SEALED_CHUNK_BYTES
-        match self.lie:
-            case "flip":
-                lied = data[:-1] + bytes((data[-1] ^ 1,))
-            case "replay" if len(data) > third:
-                lied = data[:HEAD_BYTES] + data[second:third] + data[second:]
-            case "reorder" if len(data) > third:
-                lied = data[:HEAD_BYTES] + data[second:third] + data[HEAD_BYTES:second] + data[third:]
-            case "cut":
-                lied = data[: self.chance.randrange(len(data))]
-            case "other blob":
-                others = [each.data for each in self.blobs.there.values() if len(each.data) == len(data) != 0]
-                lied = bytes(self.chance.choice(others)) if others else data
-            case "head":
-                lied = data[:1] + bytes(32) + data[HEAD_BYTES:]
-            case "longer":
-                lied = data + bytes(100)
-            case "other content":
-                lied = self._sealed_otherwise(blob) or data
-            case _:
-                return data
-        if lied != data:
-            self.lied.setdefault(blob, set()).add(self.lie)
-        return lied
-
-    def _sealed_otherwise(self, blob: str) -> bytes:
-        """Somebody who has the key, too, helps the server."""
+    def _pointers(self) -> Iterator[MediaPointer]:
         for device in self.devices:
-            for row in device.machine.media(self.town.now).rows.files():
-                message = device.store.message(row)
-                if message is not None and (pointer := message.media) is not None and pointer.blob_id == blob:
-                    path = self.folder / "forged"
-                    path.write_bytes(bytes(pointer.size))
-                    sealed = SealedFile(LocalFile(str(path), pointer.size, path.stat().st_mtime_ns), pointer.key)
-                    return bytes(sealed.piece(0, sealed.chunks).data)
-        return b""
+            for message_id in device.machine.media(self.town.now).rows.files():
+                message = device.store.message(message_id)
+                if message is not None and message.media is not None:
+                    yield message.media
 
     # --- what must hold -------------------------------------------------------------------------
 
@@ -441,14 +400,14 @@ class Story:
             message, row = device.store.message(message_id), rows.file(message_id)
             if message is None or message.media is None or row.state is not FileState.REFUSED:
                 continue
-            if not FOUND[row.reason] & self.lied.get(message.media.blob_id, set()):
+            if not FOUND[row.reason] & self.liar.lied.get(message.media.blob_id, set()):
                 raise Broken(f"a file was refused as {row.reason}, and that was not its fault")
 
     # --- the end --------------------------------------------------------------------------------
 
     def finish(self) -> None:
         """Everybody is honest and awake: all files arrive, or have failed; then messages with a timer are over."""
-        self.lie, self.changes = "", 0.0
+        self.liar.lie, self.changes = "", 0.0
         if not self.cleo.plugged:
             self._replace_cleo()
         for _ in range(60):
@@ -465,7 +424,7 @@ class Story:
                     raise Broken("a file was not sent that nobody has changed")
         self.check_files()
         for name, blob in self.blobs.there.items():
-            if blob.devices and all(blob.devices.values()) and name not in self.lied:
+            if blob.devices and all(blob.devices.values()) and name not in self.liar.lied:
                 raise Broken("a blob is left that everybody has")
         self._end_lives()
 

@@ -97,7 +97,7 @@ SCHEDULES = ("tests/core/schedules",)
 """Likewise, of what takes longer than any world lives."""
 BLOBS = (
     "tests/api/media/test_media.py", "tests/engine/blobs/test_folder.py", "tests/client/backup/test_server_copy.py",
-    "tests/client/own_devices/test_backup_sync.py",
+    "tests/client/own_devices/test_backup_sync.py", "tests/client/media/test_saved_file.py",
 )  # fmt: skip
 """Likewise, of uploads and of backups on a server: real servers, connections that break at every step, and a server
 that lies."""

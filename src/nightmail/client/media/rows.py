@@ -10,7 +10,7 @@ Never:   shows a key or a path in a repr.
     file-fetch {message}              its file is to be fetched
     blob-verified {blob}              this device has all of it, and the server has not confirmed that it heard so
     blob-end {blob}                   an own blob whose message will not be sent; holds the message's id
-    file-erase {blob}                 the sealed copy on this disk is to be deleted; so is the part of it that this names
+    file-erase {blob}                 the sealed copy on this disk is to be deleted, and the part of it that this names
     file-saving {message}             the path of what was written of it where it is being saved
 """
 
