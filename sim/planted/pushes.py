@@ -9,7 +9,6 @@ from __future__ import annotations
 from nightmail.core import devices, mailbox, waking
 from nightmail.core.pushes import looking, outcomes, reading, tokens
 from nightmail.engine.cluster.registry import ClusterRegistry
-from nightmail.engine.cluster.wake_votes import WakeVotes
 from nightmail.engine.memory import MemoryRegistry, Wakes
 from nightmail.outlets.push.waker import PushWaker
 
@@ -37,21 +36,9 @@ BUGS = (
         edit(looking.step_looked, "if not is_undrained(state, device, mailbox):", "if False:"),
         edit(looking._next_look, "if not is_undrained(state, device, mailbox):", "if False:"),
     ))),
-    _bug("connections are not said again after the registry was lost", edit_method(
-        ClusterRegistry, "_signed", "self._epoch, self._unsaid = epoch, dict(self._here)", "self._epoch = epoch",
-    ), CLUSTER),
-    _bug("a node signs though the registry lacks some of its seats", edit_method(
-        ClusterRegistry, "tick", "is_whole=not self._unsaid", "is_whole=True",
-    ), CLUSTER),
-    _bug("a node that the registry does not hear of holds nobody", edit_method(
-        ClusterRegistry, "_claimed", "self._vote(device, claim.unsigned, then)", "self._vote(device, (), then)",
-    ), CLUSTER),
-    _bug("a node that does not answer holds nobody", edit_method(
-        WakeVotes, "tick", "vote.then(None)", "vote.then(0)",
-    ), CLUSTER),
-    _bug("two nodes let each other go first, and both push", all_of((
-        edit_method(ClusterRegistry, "asked", "self._granted.note(device, now)", "pass"),
-        edit_method(ClusterRegistry, "asked", "and self._node < node", "and False"),
+    _bug("connections are not said again after the registry was lost", all_of((
+        edit_method(ClusterRegistry, "_signed", "self._unsaid = epoch, dict(self._here)", "_ = epoch, None"),
+        edit_method(PushWaker, "_grace_until", "0 if lost_at is None else lost_at + self._limits.grace_ms", "0"),
     )), CLUSTER),
     _bug("a control message wakes", edit(
         mailbox.file, "if state.counts_waking and entry.kind is not CONTROL:", "if state.counts_waking:",
