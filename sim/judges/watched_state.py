@@ -10,11 +10,11 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, TypeVar
 
+from nightmail.core.homes import home_of
 from nightmail.core.state import NEWEST_FOLD, ShardState, Table
-from nightmail.model.blob_rows import PAGE_BITS
 from nightmail.model.ids import account_of, shard_of
 from nightmail.model.records import AnyBody
-from nightmail.model.rows import Kept
+from nightmail.model.rows import PAIRED, Kept
 
 K = TypeVar("K")
 R = TypeVar("R")
@@ -169,38 +169,42 @@ class StrictState(ShardState):
         self.every = every
         self.watch = Watch()
         self.watched: dict[Kept, StrictTable[Any, Any]] = {}
-        self.streams = self._watched(self.streams, Kept.STREAM, lambda key: self.owns(key[1]))
-        self.accounts = self._watched(self.accounts, Kept.ACCOUNT, self.owns)
-        self.handles = self._watched(self.handles, Kept.HANDLE, self.owns)
-        self.keys = self._watched(self.keys, Kept.KEYS, self.owns_device)
-        self.mailboxes = self._watched(self.mailboxes, Kept.MAILBOX, self.owns_device)
-        self.receipts = self._watched(self.receipts, Kept.RECEIPTS, self.owns_device)
-        self.shares = self._watched(self.shares, Kept.SHARES, self.owns_device)
-        self.known = self._watched(self.known, Kept.KNOWN, self.owns)
-        self.groups = self._watched(self.groups, Kept.GROUP, self.owns)
-        self.rosters = self._watched(self.rosters, Kept.ROSTER, self.owns)
-        self.members = self._watched(self.members, Kept.MEMBER, lambda key: self.owns(key[0]))
-        self.chain = self._watched(self.chain, Kept.CHAIN, lambda key: self.owns(key[0]))
-        self.account_groups = self._watched(self.account_groups, Kept.ACCOUNT_GROUPS, self.owns)
-        self.at_head = self._watched(self.at_head, Kept.AT_HEAD, self.owns)
-        self.account_schedules = self._watched(self.account_schedules, Kept.ACCOUNT_SCHEDULES, self.owns)
-        self.schedules = self._watched(self.schedules, Kept.SCHEDULE, lambda key: self.owns(key[0]))
-        self.schedule_pages = self._watched(self.schedule_pages, Kept.SCHEDULE_PAGE, lambda key: self.owns(key[0]))
-        self.schedule_names = self._watched(self.schedule_names, Kept.SCHEDULE_NAME, lambda key: self.owns(key[0]))
-        self.pushes = self._watched(self.pushes, Kept.PUSH, self.owns_device)
-        self.blobs = self._watched(self.blobs, Kept.BLOB, lambda key: self.owns(key[0]))
-        self.audiences = self._watched(self.audiences, Kept.AUDIENCE, lambda key: self.owns(key[0] >> PAGE_BITS))
-        self.account_blobs = self._watched(self.account_blobs, Kept.ACCOUNT_BLOBS, self.owns)
-        # Time and dead letters belong to whichever shard has them.
-        self.due_hours = self._watched(self.due_hours, Kept.DUE_HOUR, lambda _: True)
-        self.due = self._watched(self.due, Kept.DUE, lambda _: True)
-        self.dead_letters = self._watched(self.dead_letters, Kept.DEAD_LETTER, lambda _: True)
-        self.letter_classes = self._watched(self.letter_classes, Kept.LETTER_CLASSES, lambda _: True)
-        self.letter_pages = self._watched(self.letter_pages, Kept.LETTER_PAGE, lambda _: True)
+        self.streams = self._watched(self.streams, Kept.STREAM)
+        self.accounts = self._watched(self.accounts, Kept.ACCOUNT)
+        self.handles = self._watched(self.handles, Kept.HANDLE)
+        self.keys = self._watched(self.keys, Kept.KEYS)
+        self.mailboxes = self._watched(self.mailboxes, Kept.MAILBOX)
+        self.receipts = self._watched(self.receipts, Kept.RECEIPTS)
+        self.shares = self._watched(self.shares, Kept.SHARES)
+        self.known = self._watched(self.known, Kept.KNOWN)
+        self.groups = self._watched(self.groups, Kept.GROUP)
+        self.rosters = self._watched(self.rosters, Kept.ROSTER)
+        self.members = self._watched(self.members, Kept.MEMBER)
+        self.chain = self._watched(self.chain, Kept.CHAIN)
+        self.account_groups = self._watched(self.account_groups, Kept.ACCOUNT_GROUPS)
+        self.at_head = self._watched(self.at_head, Kept.AT_HEAD)
+        self.account_schedules = self._watched(self.account_schedules, Kept.ACCOUNT_SCHEDULES)
+        self.schedules = self._watched(self.schedules, Kept.SCHEDULE)
+        self.schedule_pages = self._watched(self.schedule_pages, Kept.SCHEDULE_PAGE)
+        self.schedule_names = self._watched(self.schedule_names, Kept.SCHEDULE_NAME)
+        self.pushes = self._watched(self.pushes, Kept.PUSH)
+        self.blobs = self._watched(self.blobs, Kept.BLOB)
+        self.audiences = self._watched(self.audiences, Kept.AUDIENCE)
+        self.account_blobs = self._watched(self.account_blobs, Kept.ACCOUNT_BLOBS)
+        self.due_hours = self._watched(self.due_hours, Kept.DUE_HOUR)
+        self.due = self._watched(self.due, Kept.DUE)
+        self.dead_letters = self._watched(self.dead_letters, Kept.DEAD_LETTER)
+        self.letter_classes = self._watched(self.letter_classes, Kept.LETTER_CLASSES)
+        self.letter_pages = self._watched(self.letter_pages, Kept.LETTER_PAGE)
         self.by_pair = {kind: self.watched[kind] for kind in self.by_pair}
         self.by_number = {kind: self.watched[kind] for kind in self.by_number}
 
-    def _watched(self, table: Table[K, R], kind: Kept, owner: Callable[[K], bool]) -> Table[K, R]:
+    def _watched(self, table: Table[K, R], kind: Kept) -> Table[K, R]:
+        def owner(key: Any) -> bool:
+            a, b = key if kind in PAIRED else (key, 0)
+            home = home_of(kind, a, b)
+            return home is None or self.owns(home)
+
         row: type[R] = table.decode.__self__.type  # pyright: ignore[reportFunctionMemberAccess]
         made = self.watched[kind] = StrictTable(row, kind, self.watch, owner)
         return made

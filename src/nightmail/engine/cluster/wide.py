@@ -133,7 +133,7 @@ class WideRows:
                 self.load(needs, done)
 
         reads = (partial(self._read, need, asked, found, nth) for nth, need in enumerate(needs))
-        _do_all(reads, self._store.at_once, read)
+        do_all(reads, self._store.at_once, read)
 
     def _read(self, need: Need, asked: int, found: list[Answer], nth: int, done: Done) -> None:
         def answered(answer: Answer | Failed) -> None:
@@ -194,7 +194,7 @@ class WideRows:
 
     def _write(self, checkpoint: Checkpoint, then: Callable[[Outcome], None]) -> None:
         """R2, first: everything that the pointer will cover."""
-        _do_all(self._writes(checkpoint, self._pointer), self._store.at_once, then)
+        do_all(self._writes(checkpoint, self._pointer), self._store.at_once, then)
 
     def _writes(self, checkpoint: Checkpoint, after: int) -> Iterator[Job]:
         # Also without notes: a chain has no missing link.
@@ -249,7 +249,7 @@ class WideRows:
 
         rows = [partial(self._trim_row, key, below) for key, below in self._old.items()]
         entries = [partial(self._trim_entries, *start, high) for start, high in self._gone.items()]
-        _do_all([*rows, *entries], self._store.at_once, ended)
+        do_all([*rows, *entries], self._store.at_once, ended)
 
     def _trim_row(self, key: RowKey, below: int, done: Done) -> None:
         def trimmed(failed: Failed | None) -> None:
@@ -301,7 +301,7 @@ class WideRows:
         """The node closes the store, which is shared. Nothing here is lost: the trims that are owed free only space."""
 
 
-def _do_all(jobs: Iterable[Job], at_once: int, done: Done) -> None:
+def do_all(jobs: Iterable[Job], at_once: int, done: Done) -> None:
     """Do jobs, so many at a time; answer once none is under way. After a failure no further one is begun."""
     waiting = iter(jobs)
     under_way = 0

@@ -8,7 +8,7 @@ Never:   makes the server wait: it writes behind the view.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -75,14 +75,9 @@ class Snapshot:
 
     def _checked(self) -> Any:
         """For each row None, or what it is called if it is damaged."""
+        for key, version, value in self._stored_rows():
+            yield None if row_sums.row_is_whole(key, version, value) else row_name(key)
         query = self.db.execute
-        for kind, table in statements.NUMBERED.items():
-            for a, version, value in query(f"SELECT a, version, value FROM {table}"):  # noqa: S608 (our own names)
-                yield _bad_row(RowKey(kind, a, 0), version, value)
-        for a, b, version, value in query("SELECT a, b, version, value FROM stream"):
-            yield _bad_row(RowKey(Kept.STREAM, a, b), version, value)
-        for kind, a, b, version, value in query("SELECT kind, a, b, version, value FROM row"):
-            yield _bad_row(RowKey(Kept(kind), a, b), version, value)
         for queue, seq, body in query("SELECT queue, seq, body FROM entry"):
             yield None if row_sums.entry_is_whole(queue, seq, body) else f"the entry {seq} of queue {queue}"
         for shard, k, record in query("SELECT shard, k, record FROM forward"):
@@ -92,6 +87,32 @@ class Snapshot:
             yield None if whole else f"the delivery log of checkpoint {upto}"
         for upto, nth, lines in query("SELECT upto, nth, lines FROM piece"):
             yield None if row_sums.piece_is_whole(upto, nth, lines) else f"the delivery log of checkpoint {upto}"
+
+    def _stored_rows(self) -> Iterator[tuple[RowKey, int, bytes]]:
+        """With their checksums."""
+        query: Any = self.db.execute
+        for kind, table in statements.NUMBERED.items():
+            for a, version, value in query(f"SELECT a, version, value FROM {table}"):  # noqa: S608 (our own names)
+                yield RowKey(kind, a, 0), version, value
+        for a, b, version, value in query("SELECT a, b, version, value FROM stream"):
+            yield RowKey(Kept.STREAM, a, b), version, value
+        for kind, a, b, version, value in query("SELECT kind, a, b, version, value FROM row"):
+            yield RowKey(Kept(kind), a, b), version, value
+
+    def every_row(self) -> Iterator[tuple[RowKey, int, bytes]]:
+        """Key, version and bytes, of rows that `check_rows` found to be whole."""
+        for key, version, value in self._stored_rows():
+            yield key, version, value[: -row_sums.SUM_BYTES]
+
+    def row(self, key: RowKey) -> bytes | None:
+        found: Any = self.db.execute(*statements.read_row(key)).get
+        return found[1][: -row_sums.SUM_BYTES] if found else None
+
+    def every_entry(self) -> Iterator[tuple[int, int, bytes]]:
+        """Queue, number and bytes, likewise."""
+        query: Any = self.db.execute
+        for queue, seq, body in query("SELECT queue, seq, body FROM entry"):
+            yield queue, seq, body[: -row_sums.SUM_BYTES]
 
     def copy_to(self, path: str, on_page: Counted) -> None:
         """Write the whole view as a new database, with its checksums, durable."""
@@ -119,7 +140,3 @@ class Snapshot:
         if not size_of(self._database, "-wal", self._names):
             return 0
         return max(0, db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)[0])
-
-
-def _bad_row(key: RowKey, version: int, value: bytes) -> str | None:
-    return None if row_sums.row_is_whole(key, version, value) else row_name(key)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,6 +43,48 @@ def init(file: Path | None, as_json: bool, **given: Any) -> None:
         return
     state = "is made" if made.is_new else "was made before, and is as it was"
     console().print(f"The cluster {state}: {made.shards} shards, {made.buckets} buckets each.", markup=False)
+
+
+@command.command("import")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--dry-run", is_flag=True, help="Check everything and count, and bring in nothing.")
+@config_option
+@setting_options
+@as_json_option
+def bring_in(folder: Path, dry_run: bool, file: Path | None, as_json: bool, **given: Any) -> None:
+    """Bring the data folder FOLDER of a server alone into a cluster that was just made.
+
+    The server must be stopped, and no node may run yet. Accounts, devices, mailboxes, groups, schedules and the
+    records of blobs come along, and clients go on where they were. The delivery log, last-seen times, settled dead
+    letters and the bytes of blobs (media/) stay in the folder.
+    """
+    config: Config = loaded(file, given).config
+    figures = _run(_admin("importing").import_folder(config, folder, _reporter(as_json), dry_run=dry_run))
+    if as_json:
+        print_json({
+            "rows": figures.rows, "entries": figures.entries, "bytes": figures.bytes,
+            "letters_left": figures.letters_left, "pointer": figures.pointer, "dry_run": dry_run,
+        })  # fmt: skip
+        return
+    said = "would be brought in" if dry_run else "were brought in: start the nodes"
+    console().print(
+        f"{figures.rows} rows and {figures.entries} entries, {figures.bytes} bytes, {said}.", markup=False, style="bold"
+    )
+    if figures.letters_left:
+        console().print(f"{figures.letters_left} settled dead letters stay in the folder.", markup=False)
+
+
+def _reporter(as_json: bool) -> Callable[[str, int, int], None]:
+    """Says now and then how far it is, on standard error."""
+    told: dict[str, int] = {}
+
+    def report(what: str, done: int, total: int) -> None:
+        part = done * 10 // total if total else done // 100_000
+        if not as_json and told.get(what) != part:
+            told[what] = part
+            click.echo(f"{what}: {done}" + (f" of {total}" if total else ""), err=True)
+
+    return report
 
 
 @command.command("status")
@@ -106,16 +149,15 @@ def _print(nodes: list[Any], shards: list[Any]) -> None:
     page.print(table)
 
 
-def _admin() -> Any:
+def _admin(module: str = "admin") -> Any:
     try:
         # Its drivers are an extra.
-        from nightmail.server.cluster import admin  # noqa: PLC0415
+        return import_module(f"nightmail.server.cluster.{module}")
     except ImportError as error:
         raise Failure(
             Exit.OTHER, f"A cluster needs the extra nightmail[cluster]: {error.name} is missing.",
             "Install it with: pip install 'nightmail[cluster]'.",
         ) from None  # fmt: skip
-    return admin
 
 
 def _run(asked: Coroutine[Any, Any, T]) -> T:
