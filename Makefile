@@ -16,7 +16,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: attacks faults help setup run demo demo-picture chat-picture ops-picture live docs run-cluster engines engines-down engine-parts test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store bench-ops soak fuzz strace promtool browser page-types clean
+.PHONY: attacks bench-cluster faults help setup run demo demo-picture chat-picture ops-picture live docs run-cluster engines engines-down engine-parts test check format sim powercuts kills claims verify teeth bench bench-plot bench-heart bench-bytecodes bench-seal bench-store bench-ops soak fuzz strace promtool browser page-types clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-22s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -127,6 +127,9 @@ teeth: $(READY) ## plant known bugs, and check that each is caught
 
 bench: $(READY) ## cost of a message in a whole server; some of it: SCENARIOS=busy,idle, all sizes: BENCH=--full
 	@$(PY) -m bench.node $(if $(SCENARIOS),--scenarios $(SCENARIOS)) $(BENCH)
+
+bench-cluster: $(READY) engine-parts ## two nodes on a real Kafka and Cassandra against a node alone: latency, and CPU per message
+	@$(PY) -m bench.cluster
 
 bench-plot: $(READY) ## draw the newest recorded results into docs/
 	@$(PY) -m bench.node.plot

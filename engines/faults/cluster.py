@@ -24,7 +24,7 @@ from nightmail.testing.running import RunningServer, ServerFailed, free_port
 
 from .cql import CqlWatch
 from .plan import Fault, Kind
-from .relays import Relay, process_behind
+from .relays import Relay, RelayThread, process_behind
 from .skewed_node import write_skew
 from .timing import NodeLog, Outages, Takeovers
 
@@ -92,6 +92,8 @@ class FaultyCluster:
         await self._stack.aclose()
 
     async def _start(self) -> None:
+        self._relays = RelayThread()
+        self._stack.callback(self._relays.close)
         who, file = self._who, self._folder / "cluster.toml"
         self._before = {"kafka": Relay(0, who), "cassandra": Relay(0, who, self.watch.filters)}
         for relay in self._before.values():
@@ -116,8 +118,8 @@ class FaultyCluster:
         self._logs = [NodeLog(node.home / "server.log") for node in self.nodes]
 
     async def _relay(self, relay: Relay) -> None:
-        await relay.start(free_port())
-        self._stack.push_async_callback(relay.close)
+        await self._relays.do(relay.start(free_port()))
+        self._stack.push_async_callback(lambda: self._relays.do(relay.close()))
 
     def _who(self, port: int, relay: int) -> str:
         return process_behind(port, relay, [(node.name, node.pid) for node in self.nodes if node.pid])

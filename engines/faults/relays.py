@@ -9,9 +9,11 @@ Never:   loses bytes in the middle of a connection, because TCP does not: while 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 HOST = "127.0.0.1"
 CHUNK = 1 << 16
@@ -24,6 +26,24 @@ NamedFilters = Callable[[str], tuple[Filter, Filter]]
 
 def _unchanged(data: bytes) -> tuple[bytes, bytes]:
     return data, b""
+
+
+class RelayThread:
+    """Where relays run: apart from clients, whose commits may keep an event loop for seconds on a busy disk. Nodes
+    would be cut off from everything, which no plan says."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="relays", daemon=True)
+        self._thread.start()
+
+    async def do(self, work: Coroutine[Any, Any, None]) -> None:
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
+
+    def close(self) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
 
 
 class Relay:
@@ -52,10 +72,14 @@ class Relay:
 
     def cut(self, name: str) -> None:
         """Nothing passes between this process and the server, in either direction."""
-        self._gate(name).clear()
+        self._on_its_loop(lambda: self._gate(name).clear())
 
     def heal(self, name: str) -> None:
-        self._gate(name).set()
+        self._on_its_loop(lambda: self._gate(name).set())
+
+    def _on_its_loop(self, change: Callable[[], None]) -> None:
+        assert self._server is not None, "start it first"
+        self._server.get_loop().call_soon_threadsafe(change)
 
     def _gate(self, name: str) -> asyncio.Event:
         if name not in self._gates:

@@ -24,6 +24,8 @@ Run: TypeAlias = Callable[[Callable[[], None]], None]
 """Calls a callback, and sees to what it raises."""
 
 REQUEST_S = 4.0
+DEADLINE_S = REQUEST_S + 2
+"""Then it has failed, whatever the driver says later."""
 
 _driver: Any = import_module("acsylla")  # It has no types.
 _CassError: type[Exception] = import_module("acsylla.errors").CassException
@@ -103,11 +105,17 @@ class CassandraSession:
         return bound
 
     async def _ask(self, request: Any, execute: Callable[[Any], Any]) -> Rows | Failed:
+        asked: asyncio.Future[Any] = asyncio.ensure_future(execute(request))
+        # The driver's own time-out is not enough: what is under way when a link is cut may never be answered, not even
+        # when the link is back. It is not cancelled, because the driver would answer what is gone.
+        await asyncio.wait((asked,), timeout=DEADLINE_S)
+        if not asked.done():
+            asked.add_done_callback(_forget)
+            return Failed("Cassandra does not answer")
         try:
-            result = await execute(request)
+            return [row.as_list() for row in asked.result()]
         except _CassError as error:
             return Failed(f"Cassandra: {error}")
-        return [row.as_list() for row in result]
 
     def _begin(self, asked: Any, done: Callable[[Rows | Failed], None]) -> None:
         task = self._loop.create_task(self._then(asked, done))
@@ -129,6 +137,12 @@ class CassandraSession:
         for task in self._tasks:
             task.cancel()
         await self._session.close()
+
+
+def _forget(asked: asyncio.Future[Any]) -> None:
+    """Look at what it came to, so that nobody warns of an error that was never looked at."""
+    if not asked.cancelled():
+        asked.exception()
 
 
 def _tls(settings: CassandraSettings) -> dict[str, Any]:
