@@ -127,12 +127,13 @@ class Bench:
         }  # fmt: skip
 
     def _turn(self, side: Side, servers: Sequence[Server], rate: float) -> None:
-        """Two load processes, whoever serves: the load itself costs both sides the same."""
+        """Two load processes against either side: the load itself costs both the same."""
         share = self._pairs // 2 * 2
         orders = [
             Order(
                 job="talk", port=servers[n % len(servers)].port, server=servers[n % len(servers)].pid,
-                first=self._met + n * share, count=share, window=1 if rate else IN_FLIGHT, both_ways=bool(rate), rate=rate / 2,
+                first=self._met + n * share, count=share, window=1 if rate else IN_FLIGHT, both_ways=bool(rate),
+                rate=rate / 2,
             )
             for n in range(2)
         ]  # fmt: skip
