@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from nightmail.engine.cluster.ports import WakeClaim
 from nightmail.engine.cluster.registry import ClusterRegistry, RegistryLimits
 from nightmail.engine.memory import WAKE_MS
 from nightmail.engine.ports import HELD, Seat
@@ -148,3 +149,22 @@ def test_of_two_nodes_that_want_to_wake_a_device_at_once_the_first_by_number_doe
     for node in (1, 2):
         town.nodes[node].claim_wake(BOB, town.world.now, answers[node].append)
     assert (town.nodes[1].asked(2, BOB), town.nodes[2].asked(1, BOB)) == (WAKE_MS, 0)
+
+
+def test_a_node_does_not_sign_while_what_is_shared_lacks_one_of_its_seats() -> None:
+    town = Town(shared=True)
+    town.seats[2].is_cut = True
+    town.sit(2)
+    town.wait(SIGNED_MS + 100)
+    town.seats[2].is_cut = False
+    town.nodes[2].tick()
+    town.world.run_until(town.world.now + 10)
+    claim = town.place.claim(BOB + 1, str(town.place.epoch), [2])
+    assert isinstance(claim, WakeClaim)
+    assert claim.unsigned == [2]
+
+
+def test_who_has_let_another_node_wake_a_device_waits_for_it() -> None:
+    town = Town(shared=False)
+    assert town.nodes[2].asked(1, BOB) == 0
+    assert town.claim(2) > WAKE_MS
