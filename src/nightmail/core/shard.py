@@ -10,8 +10,8 @@ from collections.abc import Collection
 
 from nightmail.model.answers import Done
 from nightmail.model.effects import Answer
+from nightmail.model.leaps import Doubt, Leap
 from nightmail.model.records import ClockBelieved, ClockDoubted, ClockSetBack, FoldRaised, LimitsSet
-from nightmail.model.rows import Doubt, Leap
 
 from .due import begin_fine_slots
 from .rules import Steps, needs_nothing

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from .blob_rows import AccountBlobs, AudiencePage, Blob
 from .group_rows import AccountGroups, AtHead, ChainBlob, Group, GroupMember, GroupRoster
+from .leaps import Doubt, Leap
 from .ledger import CopyLedger
 from .letter_rows import DeadLetter, LetterClasses, LetterPage
 from .limits import FoldLimits
@@ -86,26 +87,6 @@ def queue_id(device: int, lane: int) -> int:
 
 
 # --- the shard itself -------------------------------------------------------------------------
-
-
-class Doubt(Struct, frozen=True, array_like=True, gc=False):
-    """What has a stamp after `low` and not after `high` was filed shortly before the time became `believed`."""
-
-    low: int
-    high: int
-    believed: int
-
-
-class Leap(Struct, frozen=True, array_like=True, gc=False):
-    """Time that was counted and did not pass: what was planned after `low` and not after `high` is younger by `ms`.
-
-    Both by elapsed time.
-    """
-
-    low: int
-    """0: the clock was set back."""
-    high: int
-    ms: int
 
 
 @mutable
