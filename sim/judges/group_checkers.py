@@ -47,6 +47,7 @@ def check_all(town: GroupTown) -> None:
         _check_receipts(town, group, messages)
     for device in town.devices:
         _check_receipts_heard(town, device)
+        _check_keys_first(town, device)
 
 
 def check_streams(group: int, messages: dict[int, Numbered]) -> None:
@@ -60,6 +61,18 @@ def check_streams(group: int, messages: dict[int, Numbered]) -> None:
         if message.at <= stamp:
             raise Broken("stamps of a group grow", f"{group:x} {seq} is {message}, after {stamp}")
         last[stream], stamp = message.n, message.at
+
+
+def _check_keys_first(town: GroupTown, device: GroupDevice) -> None:
+    """What was sealed for a device came before everything that was written to the log after it.
+
+    A key has no number. Its author was told the newest one then; stamps do not tell, they may stand ahead.
+    """
+    for stream, entry, newest in device.after_log:
+        answer = town.history.answers.get((stream, entry.n))
+        before = entry.group_seq if entry.of is None and entry.group_seq else answer.group_seq if answer else newest
+        if newest > before:
+            raise Broken("keys come first", f"{device.number:x} is handed {entry.id} of {entry.to:x} after {newest}")
 
 
 # --- who is in it -----------------------------------------------------------------------------

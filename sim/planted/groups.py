@@ -115,7 +115,7 @@ BUGS = (
         membership._end, "group.leavers[account] = group.seq", "pass",
     ), focus=LEAVERS),
     _bug("entries of a group's log overtake their keys", edit_method(
-        fresh_reads.FreshReads, "_has_heard", "return self._loop.ready and heard", "return self._loop.ready",
+        fresh_reads.FreshReads, "_has_heard", "self._loop.between_records and heard", "self._loop.between_records",
     ), CLUSTER),
     _bug("a change follows any head", edit(
         chain._check, "if chained.previous != group.head:", "if False:",

@@ -46,7 +46,7 @@ from nightmail.model.refusals import (
 )
 from nightmail.model.rows import Account, Entry, Gap, PendingReceipt
 from nightmail.model.words import Kind, Lane
-from sim.judges.group_history import Stream
+from sim.judges.group_history import Stream, stream_of
 
 from .world import Broken
 
@@ -106,8 +106,10 @@ class GroupDevice:
         self._fetched: dict[int, int] = {}
         """Group → how far its log was fetched."""
         self._has_all: dict[int, bool] = {}
+        self.after_log: list[tuple[Stream, Entry, int]] = []
+        """What came in the high lane after something of its group's log was fetched, and the newest number of that."""
         self._newest_of_log: dict[int, int] = {}
-        """Group → the stamp of the newest entry that was fetched from its log."""
+        """Group → the newest number that was fetched from its log."""
 
     @property
     def is_busy(self) -> bool:
@@ -182,11 +184,11 @@ class GroupDevice:
     def _check_order(self, place: int, entry: Entry) -> None:
         """What a log brings comes after what was sealed for this device before, in the high lane: its keys."""
         if place == entry.to:
-            self._newest_of_log[entry.to] = entry.at
+            self._newest_of_log[entry.to] = entry.group_seq
         elif place == Lane.HIGH:
             self.world.hit("key in a group")
-            if entry.at < self._newest_of_log.get(entry.to, 0):
-                raise Broken("keys come first", f"{self.number:x} is handed {entry.id} of {entry.to:x} after the log")
+            if newest := self._newest_of_log.get(entry.to, 0):
+                self.after_log.append((stream_of((place, 0), entry), entry, newest))
 
     def _notice(self, entry: Entry) -> None:
         notice = decode_notice(entry.ciphertext)

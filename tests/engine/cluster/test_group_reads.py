@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
+
 from nightmail.engine.cluster import fresh_reads
+from nightmail.engine.loop import Loop
 from nightmail.model.answers import GroupAccepted
 from nightmail.model.group_questions import ChainAsked, ChainShown, LogAsked, LogShown, MembersAsked, MembersShown
 from nightmail.model.ids import DEVICE_BITS
@@ -72,6 +75,22 @@ def test_how_far_keys_have_come_is_told_only_after_the_shard_has_taken_what_the_
     offered: list[object] = []
     node.desk.offer(TABLET, Lane.HIGH, 0, 10, 1 << 20, lambda items, _more: offered.extend(items))
     assert len(offered) == 1
+
+
+def test_a_key_that_was_heard_and_waits_for_its_rows_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, node = with_a_group()
+    node.say(PHONE, a_key(), a_group_message(cluster))
+    cluster.wait()
+    (log,) = asked(node, LOG)
+    assert isinstance(log, LogShown)
+    found: list[Mapping[int, int]] = []
+    with monkeypatch.context() as loading:
+        loading.setattr(Loop, "between_records", False)
+        node.desk.high_heads((TABLET,), log.told, found.append)
+        cluster.wait(1_000)
+        assert found == []
+    cluster.wait(1_000)
+    assert found == [{TABLET: 1}]
 
 
 def test_only_so_many_questions_wait_for_what_another_shard_has_told() -> None:

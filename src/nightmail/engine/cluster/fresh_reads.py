@@ -131,7 +131,8 @@ class FreshReads:
     def _has_heard(self, told: ToldSoFar) -> bool:
         state = self._loop.state
         heard = told.source == state.index or state.shard.heard.get(told.source, 0) >= told.counts.get(state.index, 0)
-        return self._loop.ready and heard
+        # What was heard last may still wait for rows: it counts as heard, and is not filed yet.
+        return self._loop.ready and self._loop.between_records and heard
 
     def _add(self, question: Question) -> None:
         if self._count < WAITING_MAX:
