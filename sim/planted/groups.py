@@ -115,7 +115,7 @@ BUGS = (
         membership._end, "group.leavers[account] = group.seq", "pass",
     ), focus=LEAVERS),
     _bug("entries of a group's log overtake their keys", edit_method(
-        fresh_reads.FreshReads, "_has_heard", "self._loop.between_records and heard", "self._loop.between_records",
+        fresh_reads.FreshReads, "_has_heard", "is_filed and heard", "is_filed",
     ), CLUSTER),
     _bug("a change follows any head", edit(
         chain._check, "if chained.previous != group.head:", "if False:",

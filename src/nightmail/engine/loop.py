@@ -165,11 +165,6 @@ class Loop:
         return self.ready and self._folding.caught_up
 
     @property
-    def between_records(self) -> bool:
-        """Whether everything that follows from the records that were begun is folded: else it waits for rows."""
-        return self._folding.between_records
-
-    @property
     def folded_upto(self) -> int:
         """The newest record that is folded with all that follows from it."""
         return self._folding.folded_upto

@@ -85,7 +85,7 @@ def test_a_key_that_was_heard_and_waits_for_its_rows_is_waited_for(monkeypatch: 
     assert isinstance(log, LogShown)
     found: list[Mapping[int, int]] = []
     with monkeypatch.context() as loading:
-        loading.setattr(Loop, "between_records", False)
+        loading.setattr(Loop, "folded_upto", 0)
         node.desk.high_heads((TABLET,), log.told, found.append)
         cluster.wait(1_000)
         assert found == []

@@ -132,7 +132,8 @@ class FreshReads:
         state = self._loop.state
         heard = told.source == state.index or state.shard.heard.get(told.source, 0) >= told.counts.get(state.index, 0)
         # What was heard last may still wait for rows: it counts as heard, and is not filed yet.
-        return self._loop.ready and self._loop.between_records and heard
+        is_filed = self._loop.folded_upto == state.offset
+        return self._loop.ready and is_filed and heard
 
     def _add(self, question: Question) -> None:
         if self._count < WAITING_MAX:
