@@ -34,8 +34,11 @@ if TYPE_CHECKING:
     from sim.world.town import Town
 
 EARLY, ZERO, CANCELLED = "never before its time", "never zero times", "never after a cancel"
-MAY_FAIL = frozenset({"stale_devices", "device_removed", "time_past", "outcome_unknown", "not_member"})
-"""Why a message for later may come to nothing here: nobody was there to seal it again, or its device was lost."""
+MAY_FAIL = frozenset({
+    "stale_devices", "device_removed", "time_past", "outcome_unknown", "not_member", "unknown_recipient",
+})  # fmt: skip
+"""Why a message for later may come to nothing here: nobody was there to seal it again, its device was
+lost, its author has left the group, or its recipient had not registered yet."""
 
 
 @dataclass

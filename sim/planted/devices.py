@@ -57,7 +57,7 @@ BUGS = (
     Bug("who asks twice joins twice",
         lambda: swap(devices._joined_before, lambda _account, _new: None), ("cluster", "node")),
     Bug("a device that was removed joins again by a request that comes late",
-        edit(devices._joined_before, "in account.former if not account.closed else ():", "in ():"), ("cluster",),
+        edit(devices._joined_before, "if not account.closed:", "if False:"), ("cluster",),
         seconds=8, focus=Focus({"link": 40, "remove": 40, "write": 20}, ("takeovers", "store", "log", "links"))),
     Bug("a takeover leaves the former devices in place", in_step(Registered, _former_stay), ("node", "cluster"),
         seconds=15),

@@ -7,7 +7,7 @@ import pytest
 from nightmail.gateway.presence_limits import PresenceLimits
 from nightmail.model.ids import account_id
 from nightmail.model.records import Blocked, Closed, Unlinked
-from nightmail.model.refusals import Malformed, RateLimited, Unavailable
+from nightmail.model.refusals import Malformed, NotYet, RateLimited, Unavailable
 from nightmail.model.words import Audience, PresenceState
 from nightmail.wire.closing import CloseCode
 from nightmail.wire.items import (
@@ -258,7 +258,7 @@ def test_a_server_without_presence_has_groups_and_refuses_questions_about_presen
     ben.hello()
     (welcome,) = [item for item in ben.take() if isinstance(item, Welcome)]
     ben.say(Foreground(True), Typing(ADA), Watch(7, (ADA,)))
-    assert (welcome.items, ben.take(), ben.goodbye) == (GROUP_ITEMS, [Answered(7, Unavailable())], None)
+    assert (welcome.items, ben.take(), ben.goodbye) == (GROUP_ITEMS, [Answered(7, NotYet())], None)
 
 
 def test_a_server_with_presence_and_groups_says_so() -> None:

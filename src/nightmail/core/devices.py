@@ -125,12 +125,12 @@ def _link(state: ShardState, account: Account, new: Linked) -> Joined | TooManyD
 def _joined_before(account: Account, new: Registered | Linked) -> Joined | None:
     """The same token again is the same device, asking again; also if it was removed meanwhile, because a cluster may
     take a request twice, far apart: no device joins by a request that was answered before."""
-    for number, device in account.devices.items():
+    known: list[tuple[int, Device | FormerDevice]] = list(account.devices.items())
+    if not account.closed:
+        known += [(former.device, former) for former in account.former]
+    for number, device in known:
         if device.token == new.token and device.registration == new.registration:
             return Joined(number, account.list_version)
-    for former in account.former if not account.closed else ():
-        if former.token == new.token and former.registration == new.registration:
-            return Joined(former.device, account.list_version)
     return None
 
 

@@ -16,7 +16,7 @@ from nightmail.engine.ports import REF_BITS, Seat
 from nightmail.model.answers import Said
 from nightmail.model.ids import account_of
 from nightmail.model.records import Acked, FellowClaimed, Pace, ReceiptsAcked, Record, SaidByDevices
-from nightmail.model.refusals import Malformed, NotMember, RateLimited, Unavailable
+from nightmail.model.refusals import Malformed, NotMember, NotYet, RateLimited
 from nightmail.model.rows import Account
 from nightmail.wire.closing import SENTENCES, CloseCode
 from nightmail.wire.frames import BadFrame, decode_from_device, decode_hello, encode
@@ -263,7 +263,7 @@ class Session:
         if self._presence is None:
             if self._gateway.presence is None:
                 if ref := answer_ref(item):
-                    self.out.append(Answered(ref, Unavailable()))
+                    self.out.append(Answered(ref, NotYet()))
                 return  # A server without presence has groups all the same, and `items` cannot say so.
             self._presence = self._gateway.presence.connection(self)
         if refusal := self._presence.take(item, now):

@@ -8,7 +8,7 @@ from sim.runs.claims import Broken, Owners, Stock, run_campaign
 
 
 def test_no_key_is_given_twice_whatever_crashes() -> None:
-    outcome = run_campaign(5_000, 7, lambda _: None)
+    outcome = run_campaign(5_000, 8, lambda _: None)
     assert outcome["broken"] is None
     for what in ("crashes", "crashes in recovery", "repeated", "repeated too late", "nothing left of one kind"):
         assert outcome[what], f"{what} never happened"

@@ -12,7 +12,7 @@ from sim.runs.client_campaign import ENOUGH, never_happened
 from sim.runs.schedule_clients import plan_of
 from sim.world.plan import run
 
-SEEDS = (("node", 4), ("node", 10), ("cluster", 1))
+SEEDS = (("node", 6), ("node", 10), ("cluster", 1))
 QUIET = "power,kills,stops,errors,full,slow,pressure"
 
 

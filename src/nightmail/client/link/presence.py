@@ -20,7 +20,7 @@ from nightmail.client.messages import Message
 from nightmail.model.answers import Said
 from nightmail.model.group_chain import is_group
 from nightmail.model.ids import account_of
-from nightmail.model.refusals import RateLimited, Refusal
+from nightmail.model.refusals import NotYet, RateLimited, Refusal
 from nightmail.model.words import Audience, PresenceState
 from nightmail.wire.items import (
     PRESENCE_ITEMS,
@@ -231,7 +231,11 @@ class PresenceView:
     def _refused(self, ref: int, said: Said) -> None:
         if not isinstance(said, Refusal):
             raise Misbehaved("an answer to a question about presence that is none")
-        self._asked.pop(ref).answered(PresenceRefused(said.sentence))
+        question = self._asked.pop(ref)
+        if isinstance(said, NotYet):
+            question.not_taken()
+        else:
+            question.answered(PresenceRefused(said.sentence))
         self._ask_waiting()
 
     def _say_watched(self) -> None:
