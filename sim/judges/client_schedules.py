@@ -34,11 +34,10 @@ if TYPE_CHECKING:
     from sim.world.town import Town
 
 EARLY, ZERO, CANCELLED = "never before its time", "never zero times", "never after a cancel"
-MAY_FAIL = frozenset({
-    "stale_devices", "device_removed", "time_past", "outcome_unknown", "not_member", "unknown_recipient",
-})  # fmt: skip
-"""Why a message for later may come to nothing here: nobody was there to seal it again, its device was
-lost, its author has left the group, or its recipient had not registered yet."""
+MAY_FAIL = frozenset({"stale_devices", "device_removed", "time_past", "outcome_unknown"})
+"""Why a message for later may come to nothing here: nobody was there to seal it again, or its device was lost."""
+FIRST_STEPS_MS = 1_000
+"""So long somebody may not have registered yet."""
 
 
 @dataclass
@@ -206,7 +205,7 @@ def check_schedules(town: Town) -> None:
 def _check_fate(town: Town, name: str, later: Later, row: ScheduledRow) -> None:
     if not row.ended_at:
         raise town.history.broke(ZERO, f"{row.id} is still {row.state.name.lower()} on {name}")
-    if row.state is ScheduleState.FAILED and row.reason not in MAY_FAIL:
+    if row.state is ScheduleState.FAILED and not _may_fail(town, row):
         raise town.history.broke(ZERO, f"{row.id} has failed: {row.reason}")
     if row.state is not ScheduleState.DELIVERED:
         if later.handed:
@@ -226,6 +225,13 @@ def _check_fate(town: Town, name: str, later: Later, row: ScheduledRow) -> None:
             if device.seen.gaps or town.later.is_shown(number, row.id):
                 continue
             raise town.history.broke(ZERO, f"{row.id} was sealed for {device.name}, which was never handed it")
+
+
+def _may_fail(town: Town, row: ScheduledRow) -> bool:
+    if is_group(row.to):
+        return row.reason in MAY_FAIL or row.reason == "not_member"  # Its author has left, or was removed.
+    is_early = row.made_at < town.world.start + FIRST_STEPS_MS
+    return row.reason in MAY_FAIL or (row.reason == "unknown_recipient" and is_early)
 
 
 def _check_own(town: Town, device: Device, later: Later) -> None:

@@ -13,11 +13,9 @@ from typing import Any, NamedTuple
 
 from nightmail.core.receipts import Verdicts
 from nightmail.core.step import FOLDS
-from nightmail.engine.blobs.folder import SHELF_DIGITS, FolderBlobs
 from nightmail.engine.ports import EngineError
 from nightmail.engine.sqlite.presence_file import PresenceFile
-from nightmail.model.blobs import SECRET_BYTES, BlobId
-from nightmail.model.effects import Call, LookForBytes
+from nightmail.model.effects import Call
 from nightmail.model.records import (
     Acked,
     Blocked,
@@ -32,7 +30,6 @@ from nightmail.model.records import (
 from nightmail.model.words import Lane, Platform, PushPlatform
 from nightmail.outlets.link import SOCKET_NAME
 from nightmail.server.heart import clock
-from nightmail.server.media import FOLDER as MEDIA
 from nightmail.server.observe import LogWatcher
 from nightmail.wire.frames import decode_from_server, encode
 from nightmail.wire.items import (
@@ -48,10 +45,15 @@ from nightmail.wire.items import (
     Typing,
     Watch,
 )
-from tests.api.media.media_rig import TUS, begin, upload
-from tests.api.media.media_rig import ask as ask_for_media
 from tests.outlets.hook import answering
 from tests.server.group_story import GROUP, make_group, write_to_group
+from tests.server.media_stories import (
+    end_a_blob,
+    fail_to_look_for_bytes,
+    leave_bytes_behind,
+    look_for_bytes,
+    upload_slowly,
+)
 from tests.server.rig import WAIT_S, Person, message
 from tests.server.stage import SCRAPES_MAX, Stage, ask, received, scraped, wait_for_end
 
@@ -332,46 +334,6 @@ def talk_in_a_large_group(on: Stage) -> None:
 
 def ask_about_many_groups(on: Stage) -> None:
     on.stays(on.ada).send(encode([GroupLook(ref, GROUP, 0) for ref in range(1, 100)]))
-
-
-def upload_slowly(on: Stage) -> None:
-    path = begin(on.town, on.ada, 9)
-    connection = socket.create_connection(("127.0.0.1", on.town.port))
-    on.until_read.callback(connection.close)
-    connection.sendall(
-        f"PATCH {path} HTTP/1.1\r\nHost: here\r\nAuthorization: {on.ada.bearer}\r\nTus-Resumable: 1.0.0\r\n"
-        "Content-Type: application/offset+octet-stream\r\nUpload-Offset: 0\r\nContent-Length: 9\r\n\r\n".encode()
-    )
-
-
-def end_a_blob(on: Stage) -> None:
-    path = upload(on.town, on.ada)
-    assert ask_for_media(on.town, "DELETE", path, on.ada, headers=TUS).status == http.client.NO_CONTENT
-
-
-def unknown_blob(on: Stage) -> BlobId:
-    return BlobId(on.ada.account, b"\1" * SECRET_BYTES)
-
-
-def leave_bytes_behind(on: Stage) -> None:
-    name = str(unknown_blob(on))
-    file = on.town.node.heart.folder / MEDIA / name[:SHELF_DIGITS] / name
-    file.parent.mkdir()
-    file.touch()
-
-
-def look_for_bytes(on: Stage) -> None:
-    media = on.town.node.media
-    assert media is not None
-    on.town.run(lambda: media.keeper.on_bytes(LookForBytes(*unknown_blob(on))))
-
-
-def fail_to_look_for_bytes(on: Stage) -> None:
-    def fails(*_: object) -> None:
-        raise OSError(errno.EIO, "planted")
-
-    on.patch.setattr(FolderBlobs, "_held", fails)
-    look_for_bytes(on)
 
 
 WAKES = {"push__unifiedpush": True, "push__grace_ms": 1, "schedule__private_networks": "127.0.0.1"}
