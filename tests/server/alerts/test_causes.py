@@ -111,9 +111,13 @@ class LateAcks:
         if step == 0:
             self._bob = on.stays(on.bob)
         send(on, 1 + step * MANY, MANY)
+        self._look(on, times)
         times.go_on(LATE_MS)
         ask(self._bob, Acked(Lane.NORMAL, (step + 1) * MANY))
-        # Time passes more quickly here than the node ticks: it looks once in each step at least.
+        self._look(on, times)
+
+    def _look(self, on: Stage, times: Times) -> None:
+        """Time passes more quickly here than the node ticks: a checkpoint may come before the node has looked."""
         node = on.town.node
         on.town.run(lambda: node.message_counts.look(node.heart.loop.state, times.pace))
 
